@@ -111,7 +111,7 @@ const codeOf = (run: () => unknown) =>
 		(error) => error.code as string,
 	);
 
-test("admission checks a key's rights again after a draw", async () => {
+test("admission refuses a key that loses a right while credit is drawn for its request", async () => {
 	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
 		api_key_revoked: ({ key }) => (key.state = "revoked"),
 		account_suspended: ({ key }) => (key.account.state = "suspended"),
@@ -135,7 +135,7 @@ test("admission checks a key's rights again after a draw", async () => {
 	}
 });
 
-test("admission checks the key in the same event-loop turn as it reserves the credit", async () => {
+test("admission refuses a key that is revoked between its check and the reservation", async () => {
 	const { admission, key, request, state } = setUp();
 	admission.check(key);
 	key.state = "revoked";
@@ -143,7 +143,7 @@ test("admission checks the key in the same event-loop turn as it reserves the cr
 	expect(state.reserved).toEqual([]);
 });
 
-test("admission names the shortage of the present period, not of the former one", async () => {
+test("a 402 names the cap of the new day if the day ends during the draw", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -161,7 +161,7 @@ test("admission names the shortage of the present period, not of the former one"
 	expect(draws).toBe(2);
 });
 
-test("admission waits for a cap change that the database has applied and it has not", async () => {
+test("admission waits for the news of a cap change that the database already applies", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -194,7 +194,7 @@ test("admission waits for a cap change that the database has applied and it has 
 	expect(draws).toBe(2);
 });
 
-test("admission reserves from yesterday's budget until the database's day has begun", async () => {
+test("admission uses yesterday's cap until the next day begins by the database's clock", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	clock.advance(13 * 3_600_000);
@@ -247,7 +247,7 @@ test.each(["key", "project"])("admission counts no request without credit agains
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
 });
 
-test("admission refuses requests at the account's concurrency limit, not batch lines", async () => {
+test("the concurrency limit of an account refuses requests, but no batch lines", async () => {
 	const { admission, request, state, key } = setUp();
 	state.limits = { ...DEFAULT_LIMITS, openRequestsMax: 2, accountShare: 0.5 };
 	const first = (await admission.admit(request())) as Admitted;
@@ -266,7 +266,7 @@ test("admission admits the next request when a running one ends", async () => {
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 });
 
-test("admission requires some credit for a request that costs nothing", async () => {
+test("admission refuses a free request of an account without credit", async () => {
 	const { admission, request, state } = setUp();
 	await admission.admit(request(10, 0));
 	expect(state.reserved).toEqual([nanoUsd(1)]);
@@ -275,7 +275,7 @@ test("admission requires some credit for a request that costs nothing", async ()
 	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
 });
 
-test("admission repeats a draw a bounded number of times if others take the credit", async () => {
+test("admission answers overloaded after 64 draws whose credit other requests took", async () => {
 	const { admission, request, state } = setUp();
 	state.free = 0;
 	let draws = 0;
@@ -287,7 +287,7 @@ test("admission repeats a draw a bounded number of times if others take the cred
 	expect(draws).toBe(64);
 });
 
-test("admission draws on the project and on the period of each cap, in order", () => {
+test("admission draws on the project, then on its cap's period, then on the key's", () => {
 	const { admission, request, state, key, project, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
@@ -306,7 +306,7 @@ test("admission draws on the project and on the period of each cap, in order", (
 	]);
 });
 
-test("admission names the budget that lacks credit and the next renewal of its cap", async () => {
+test("a 402 names the budget that lacks credit and the time when its cap renews", async () => {
 	const { admission, request, state, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
@@ -364,7 +364,7 @@ test("admission counts all keys of a project against the project's limits", asyn
 });
 
 test.each(["key", "project", "account", "tag", "model"] as const)(
-	"admission counts tokens against the limit of its %s and gives unused ones back",
+	"the token limit of a request's %s counts its tokens and gets unused ones back",
 	async (holder) => {
 		const { admission, request, key, project, state } = setUp({}, {});
 		const limit = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: 100 };
@@ -402,7 +402,7 @@ test.each(["key", "project", "account", "tag", "model"] as const)(
 );
 
 test.each(["project", "account", "model"] as const)(
-	"admission counts a request that the limit of its %s refuses in no other limit",
+	"a request that the token limit of its %s refuses uses up no other token limit",
 	async (refuses) => {
 		const { admission, request, key, project } = setUp({ tokensPerMinute: 100 }, { tokensPerMinute: 100 });
 		const asked = request(20, 0);
@@ -416,7 +416,7 @@ test.each(["project", "account", "model"] as const)(
 	},
 );
 
-test("an account gets the limits of its first matching entry, then its own token limit", async () => {
+test("an account gets the limits of its first matching tag and its own token limit", async () => {
 	const { admission, key, state } = setUp();
 	const entry = (tag: string | null, tokens: number) =>
 		({ tag, requestsPerMinute: 7, concurrencyMax: null, tokensPerMinute: tokens }) as const;

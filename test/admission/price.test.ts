@@ -44,8 +44,8 @@ function exactPrice(
 	return (pico + 999n) / 1000n;
 }
 
-describe("a price", () => {
-	test("is the exact sum over all units of a rate card, rounded up once", () => {
+describe("the price of a request", () => {
+	test("is the sum over all units of the rate card, rounded up once", () => {
 		fc.assert(
 			fc.property(card, used, (of, quantities) => {
 				const exact = exactPrice(of, quantities);
@@ -59,7 +59,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("is equal by priceOfTokens and by cappedPriceOf", () => {
+	test("is the same from priceOfTokens and from cappedPriceOf", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };
@@ -69,7 +69,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("never exceeds the bound of the same or larger quantities", () => {
+	test("never exceeds the upper bound computed for at least as many tokens", () => {
 		fc.assert(
 			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
 				const most = {
@@ -85,13 +85,13 @@ describe("a price", () => {
 		);
 	});
 
-	test("is undefined if more tokens are cached than the prompt has", () => {
+	test("is refused with an exception if more tokens are cached than the prompt has", () => {
 		const one = { id: "m@1", version: 1, ...sameRates(0), input: 1, cachedInput: 1, output: 1 };
 		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, promptTokens: 1, cachedTokens: 2 })).toThrow();
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});
 
-	test("has bill lines with name, unit and rate", () => {
+	test("is split into bill lines with name, unit and rate", () => {
 		const of = {
 			...{ id: "m@1", version: 1, input: 2, cachedInput: 3, output: 5 },
 			...{ request: 7, image: 11, audioSecond: 13, search: 17 },

@@ -46,10 +46,10 @@ function byteTokens(messages: readonly Message[], rendered: readonly unknown[]):
 	return tokens + 3;
 }
 
-describe("the bound of a text that normalization makes longer", () => {
+describe("the token bound of a prompt that Unicode normalization makes longer", () => {
 	const bound = (content: string, of = model) => promptTokensMax(measureChat([{ role: "user", content }], [], of), of);
 
-	test("covers the normalized form", () => {
+	test("covers the tokens of the normalized prompt", () => {
 		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
 		const characters = fc.array(
 			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),
@@ -66,7 +66,7 @@ describe("the bound of a text that normalization makes longer", () => {
 		);
 	});
 
-	test("needs no normalization if the text is mostly ASCII", () => {
+	test("is computed without normalizing a text that is mostly ASCII", () => {
 		const bytesOf = (text: string) => Buffer.byteLength(text);
 		for (let code = 0; code < CODES_END; code += 1) {
 			if (code >= 0xd800 && code < 0xe000) continue;
@@ -91,12 +91,12 @@ describe("the bound of a text that normalization makes longer", () => {
 		}
 	});
 
-	test("counts only the bytes for a tokenizer without normalization", () => {
+	test("counts only the prompt's bytes if the tokenizer does not normalize", () => {
 		const plain = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64, textNormalization: "none" });
 		expect(bound("\u{FDFA}".repeat(100), plain)).toBeLessThan(400);
 	});
 
-	test("normalizes no more text than the context length", () => {
+	test("normalizes at most as much text as the model's context length", () => {
 		const small = modelOver([], { contextLength: 4_000 });
 		const normalized = spyOn(String.prototype, "normalize");
 		try {
@@ -117,13 +117,13 @@ describe("the bound of a text that normalization makes longer", () => {
 		}
 	});
 
-	test("changes no estimate", () => {
+	test("leaves the estimate of the prompt's tokens unchanged", () => {
 		const measure = measureChat([{ role: "user", content: "\u{FDFA}".repeat(100) }], [], model);
 		expect(promptTokensEstimate(measure, model)).toBeLessThan(100);
 	});
 });
 
-describe("the bound of a prompt", () => {
+describe("the upper bound of a prompt's tokens", () => {
 	test("covers every token of a byte-level vocabulary", () => {
 		fc.assert(
 			fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), tools, (messages, offered) => {
@@ -135,12 +135,12 @@ describe("the bound of a prompt", () => {
 		);
 	});
 
-	test("covers the template's marks around many short messages", () => {
+	test("covers the chat template's marks around many short messages", () => {
 		const messages = Array.from({ length: 200 }, () => ({ role: "user", content: "a" }));
 		expect(promptTokensMax(measureChat(messages, [], model), model)).toBeGreaterThanOrEqual(byteTokens(messages, []));
 	});
 
-	test("counts no field whose value is null", () => {
+	test("ignores fields whose value is null", () => {
 		const measure = (more: object) => measureChat([{ role: "user", content: "text", ...more }], [], model);
 		expect(measure({ name: null, tool_calls: undefined })).toEqual(measure({}));
 	});
@@ -159,7 +159,7 @@ describe("the bound of a prompt", () => {
 		expect(named).toBeGreaterThan(1_800);
 	});
 
-	test("covers the most tiles of each image, whatever its address", () => {
+	test("counts each image with the most tiles it can have, whatever its address", () => {
 		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
 		const short = promptTokensMax(measureChat([image("data:,")], [], model), model);
 		const long = promptTokensMax(
@@ -170,14 +170,14 @@ describe("the bound of a prompt", () => {
 		expect(short).toBeGreaterThanOrEqual(16_384);
 	});
 
-	test("is at most the context length", () => {
+	test("is at most the model's context length", () => {
 		const small = modelOver([], { contextLength: 100 });
 		expect(promptTokensMax(measureChat([{ role: "user", content: "x".repeat(10_000) }], [], model), small)).toBe(100);
 	});
 });
 
-describe("an estimate of tokens", () => {
-	test("of a prompt never exceeds the prompt's bound", () => {
+describe("the estimate of a request's tokens", () => {
+	test("never exceeds the prompt's upper bound", () => {
 		fc.assert(
 			fc.property(
 				fc.array(message, { minLength: 1, maxLength: 6 }),
@@ -192,7 +192,7 @@ describe("an estimate of tokens", () => {
 		);
 	});
 
-	test("of an output is at least one token if any byte was delivered", () => {
+	test("is at least one output token if any byte was delivered", () => {
 		expect(completionTokensEstimate(0)).toBe(0);
 		expect(completionTokensEstimate(1)).toBe(1);
 		expect(completionTokensEstimate(400)).toBe(100);

@@ -42,7 +42,7 @@ const tokenOf = async (person: Person) => new URL(await mailedLink(person)).sear
 const verify = (person: Person, token: unknown, more = {}) =>
 	person.send("POST", "/api/auth/verify-email", { token, ...more });
 
-test("a password from a browser that did not prove the address is invalid", async () => {
+test("a stranger's password for an address is void once the owner proves the address", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const token = await tokenOf(owner);
@@ -59,7 +59,7 @@ test("a password from a browser that did not prove the address is invalid", asyn
 	expect((await owner.get("/api/console/me")).body.user.name).toBe("Owner");
 });
 
-test("the owner's password stays if the owner signs up later", async () => {
+test("an owner who signs up after a stranger used the address keeps the own password", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -76,7 +76,7 @@ test("the owner's password stays if the owner signs up later", async () => {
 	expect([late.status, late.body.code]).toEqual([400, "INVALID_TOKEN"]);
 });
 
-test("requesting the link does not prove the address, whatever the HTTP method", async () => {
+test("fetching the mailed link by GET or HEAD does not prove the mail address", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { id } = await createAccount(service.db.statements, { email: owner.email, vouched: true });
 	await signUp(stranger, STRANGERS);
@@ -106,7 +106,7 @@ test("requesting the link does not prove the address, whatever the HTTP method",
 	expect((await owner.get("/api/console/me")).body.account.id).toBe(id);
 });
 
-test("proving an address removes credentials from before the proof", async () => {
+test("proving a mail address removes passwords and sessions from before the proof", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
@@ -137,7 +137,7 @@ test("proving an address removes credentials from before the proof", async () =>
 	expect([await signIn(stranger, PASSWORD), await signIn(owner, OWNERS)]).toEqual([401, 200]);
 });
 
-test("only one of many concurrent proofs of an address counts", async () => {
+test("one of many concurrent proofs of the same mail address succeeds", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -168,7 +168,7 @@ test("only one of many concurrent proofs of an address counts", async () => {
 	expect(await signIn(newPerson(service, owner.email), good)).toBe(200);
 });
 
-test("a known address can neither sign up again nor be recognised", async () => {
+test("a sign-up with a known address neither succeeds nor reveals that it is known", async () => {
 	const owner = await signedUp(service);
 	const stranger = newPerson(service, owner.email.toUpperCase());
 	const known = await signUp(stranger, STRANGERS);
@@ -181,7 +181,7 @@ test("a known address can neither sign up again nor be recognised", async () => 
 	expect([await signIn(stranger, STRANGERS), await me(owner)]).toEqual([401, 200]);
 });
 
-test("a link expires after a day, and malformed fields get 400", async () => {
+test("a sign-up link expires after a day, and malformed fields get 400", async () => {
 	const person = newPerson(service);
 	await signUp(person, OWNERS);
 	const token = await tokenOf(person);

@@ -148,12 +148,12 @@ async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number;
 	return { lateMs, stepMs: IS_LINUX ? Math.round(await steps.longest(product)) : 0 };
 }
 
-describe("a large body of another customer", () => {
+describe("a customer's large body", () => {
 	// Warms up, because a first request compiles code and opens connections.
 	beforeAll(async () => void (await (await send(payer, bytes(JSON.stringify(ask())))).text()));
 
 	for (const [name, [said, make]] of ALL)
-		test(name, async () => {
+		test(`of ${name} delays no small request of another customer`, async () => {
 			const body = bytes(make());
 			const least = { lateMs: Number.POSITIVE_INFINITY, stepMs: Number.POSITIVE_INFINITY };
 			const isLong = () => least.lateMs > HELD_MS_MAX || least.stepMs > STEP_MS_MAX;
@@ -165,7 +165,7 @@ describe("a large body of another customer", () => {
 			expect({ ...least, isLong: isLong() }).toEqual({ ...least, isLong: false });
 		}, 60_000);
 
-	test("delays no small request although four arrive at once", async () => {
+	test("delays no small request of another customer, even if four arrive at once", async () => {
 		const bodies = ["millions of empty objects", "escapes in a text", "one long text", "very many biases"].map((name) =>
 			bytes((BODIES[name] as Bodies[string])[1]()),
 		);
@@ -187,7 +187,7 @@ describe("a large body of another customer", () => {
 	}, 60_000);
 });
 
-describe("an account without a top-up", () => {
+describe("a request of an account without a top-up", () => {
 	const unread = () => new ReadableStream({ pull: () => new Promise(() => {}) });
 
 	test("is refused before its body is read", async () => {
@@ -199,8 +199,8 @@ describe("an account without a top-up", () => {
 	});
 });
 
-describe("bodies that never end", () => {
-	test("use no memory before their bytes arrive", async () => {
+describe("request bodies that never end", () => {
+	test("use no memory for bytes that have not arrived", async () => {
 		const other = await product.secret("100");
 		for (const secret of [payer, other]) await (await send(secret, bytes(JSON.stringify(ask())))).text();
 		const secrets = [payer, ...(await Promise.all(Array.from({ length: 5 }, () => product.secret("100"))))];
@@ -214,7 +214,7 @@ describe("bodies that never end", () => {
 		for (const client of clients) client.leave();
 	}, 60_000);
 
-	test("use bounded memory", async () => {
+	test("use at most a fixed amount of memory", async () => {
 		expect((await product.memoryBytes()) / MB).toBeLessThan(1_500);
 	});
 });

@@ -49,7 +49,7 @@ const spellings = (path: string) => [
 	path.replace(/(?=\?|$)/, "%20"),
 ];
 
-test("no spelling of a disabled path reaches its feature", async () => {
+test("no encoding of a disabled sign-in path reaches the disabled feature", async () => {
 	const person = await signedUp(product);
 	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
 	const opened: unknown[] = [];

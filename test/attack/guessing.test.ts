@@ -37,7 +37,7 @@ const wrongFor = (secret: string, nth: number) => {
 	return String(code).padStart(6, "0");
 };
 
-test("a challenge accepts five codes in total from all addresses", async () => {
+test("a sign-in challenge accepts five guessed codes, counted over all addresses", async () => {
 	const { person, secret, next } = await withFactor();
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -57,7 +57,7 @@ test("a challenge accepts five codes in total from all addresses", async () => {
 	expect(left?.n).toBe(0);
 });
 
-test("a person has ten guesses of codes per hour over all challenges", async () => {
+test("a person's challenges accept ten guessed codes per hour in total", async () => {
 	const { person, secret, codes, next } = await withFactor();
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 15; nth++) {
@@ -81,7 +81,7 @@ test("a person has ten guesses of codes per hour over all challenges", async () 
 	expect(await me(person)).toBe(200);
 });
 
-test("a code is valid only once", async () => {
+test("a sign-in code is valid only once", async () => {
 	const { person, used, codes, next } = await withFactor();
 	// The code that confirmed the set-up counts as used.
 	const late = elsewhere(person);
@@ -119,7 +119,7 @@ test("a code is valid only once", async () => {
 		expect((await post(late, "verify-totp", { code: odd })).status).toBeGreaterThanOrEqual(400);
 });
 
-test("wrong passwords block unknown browsers, but not a known browser", async () => {
+test("wrong passwords block unknown browsers, but not the owner's known browser", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
@@ -153,7 +153,7 @@ test("wrong passwords block unknown browsers, but not a known browser", async ()
 	expect(await me(newBrowser)).toBe(200);
 });
 
-test("a known browser has no advantage at another person's account", async () => {
+test("a browser known to one person gets no extra guesses at another person's account", async () => {
 	const [person, other] = [await signedUp(service), await signedUp(service)];
 	await service.db.sql`
 		insert into rate_count (key, count, started_at)
@@ -175,7 +175,7 @@ test("a known browser has no advantage at another person's account", async () =>
 	expect(own).toEqual([...Array(10).fill(401), 429]);
 });
 
-test("concurrent guesses are counted before they are checked", async () => {
+test("at most ten of many concurrent guesses of a password are checked", async () => {
 	const person = await signedUp(service);
 	const browser = elsewhere(person);
 	const rounds = await Promise.all(

@@ -22,7 +22,7 @@ async function watch(person: Person, path: string) {
 
 const overview = (accountId: string) => `/api/console/live?account=${accountId}`;
 
-test("live updates of a page end when the session loses its rights", async () => {
+test("live updates of a console page end when its session loses its rights", async () => {
 	const owner = await signedUp(service);
 	const [guest, leaver, thrownOut, forgetful] = [
 		await signedUp(service),

@@ -74,7 +74,7 @@ const eachTable = async (statement: (table: string) => string) => {
 };
 const errorLines = () => readFileSync(logPath, "utf8").split("\n");
 
-test("failing SQL statements put no secret into the log", async () => {
+test("the log of a failing SQL statement contains no secret", async () => {
 	await key;
 	await everything();
 	await sql`create function repeat_it() returns trigger language plpgsql as $$ begin raise exception 'refused: %', new using detail = new::text; end $$`;

@@ -40,7 +40,7 @@ test("a mailbox gets at most five mails of one kind per hour", async () => {
 	}
 });
 
-test("a flood of one kind of mail does not stop other kinds", async () => {
+test("a flood of one kind of mail does not stop the other kinds to that mailbox", async () => {
 	const victim = await signedUp(service);
 	const before = mailsTo(victim.email).length;
 	await Promise.all(Array.from({ length: 10 }, () => signUp(victim.email)));
@@ -49,7 +49,7 @@ test("a flood of one kind of mail does not stop other kinds", async () => {
 	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
 });
 
-test("a mailbox gets five more reset links an hour after strangers used up five", async () => {
+test("the owner gets five more reset links an hour after strangers used up five", async () => {
 	const victim = await signedUp(service);
 	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
 	for (const expected of [5, 10, 15, 20]) {
@@ -115,7 +115,7 @@ test("an invalid name gets the same error for known and unknown addresses", asyn
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
-test("text that is not exactly one address is refused", async () => {
+test("a mail address that is not exactly one address is refused", async () => {
 	const owner = await signedUp(service);
 	const victim = `${crypto.randomUUID()}@example.com`;
 	for (const email of [
@@ -142,7 +142,7 @@ test("text that is not exactly one address is refused", async () => {
 	expect(mailsTo(victim)).toEqual([]);
 });
 
-test("mail subjects contain no text of customers", async () => {
+test("subjects of mails contain no text that customers wrote", async () => {
 	const owner = await signedUp(service);
 	await owner.send("POST", "/api/auth/update-user", { name: "Buy Now" });
 	await owner.send("PATCH", "/api/console/account", { name: "Cheap Pills" });

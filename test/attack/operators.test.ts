@@ -48,7 +48,7 @@ const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])
 	["GET", "/api/console/live?topics=operator"],
 ];
 
-test("production operators need a second factor", async () => {
+test("an operator in production needs a second factor to sign in", async () => {
 	const person = await operator(service);
 	for (const [method, path, body] of ROUTES) {
 		const answer = method === "GET" ? await person.get(path) : await person.send(method, path, body);
@@ -67,7 +67,7 @@ test("production operators need a second factor", async () => {
 	expect((await thief.get("/api/console/operator/summary")).status).toBe(401);
 });
 
-test("operators cannot decide about their own accounts", async () => {
+test("an operator cannot decide about the operator's own accounts", async () => {
 	const idempotent = (accountId: string, topUpId: string) =>
 		[
 			["/suspend", { reason: "because" }],
@@ -118,7 +118,7 @@ const waiting = async (person: Person, accountId: string) =>
 const decide = (person: Person, id: string, act: "confirm" | "reject", body: unknown = {}) =>
 	person.send("POST", `/api/console/operator/adjustments/${id}/${act}`, body);
 
-test("a large adjustment needs a second operator", async () => {
+test("a large credit adjustment needs a second operator", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
 	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
@@ -154,7 +154,7 @@ test("a large adjustment needs a second operator", async () => {
 	]);
 });
 
-test("many small adjustments together count as a large one", async () => {
+test("many small credit adjustments together need a second operator, like a large one", async () => {
 	const carl = await boss();
 	const [one, two] = [await signedUp(service), await signedUp(service)];
 	const sent = await Promise.all(
@@ -173,7 +173,7 @@ test("many small adjustments together count as a large one", async () => {
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
 });
 
-test("a rejected adjustment is never booked", async () => {
+test("a rejected credit adjustment is never booked", async () => {
 	const [carl, dora] = [await boss(), await boss()];
 	const payee = await signedUp(service);
 	await carl.send("POST", at("/adjust", payee.accountId), adjustment("5000"));
@@ -196,7 +196,7 @@ test("a rejected adjustment is never booked", async () => {
 	expect(await credit(payee)).toBe(booked ? 5000e9 : 0);
 });
 
-test("one bank transaction confirms only one top-up", async () => {
+test("one bank transaction can confirm only one top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async (usd: string) =>
@@ -218,7 +218,7 @@ test("one bank transaction confirms only one top-up", async () => {
 	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
 });
 
-test("the transaction of a rejected top-up can confirm the correct one", async () => {
+test("the bank transaction of a rejected top-up can confirm another top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async () =>

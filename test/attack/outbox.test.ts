@@ -15,7 +15,7 @@ const models = chatModel({ url: upstream.url });
 const silent = await withProduct({ models, env: { ROLE: "all", TRUSTED_PROXIES: "127.0.0.1" } });
 const mailing = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
 
-test("without a mail server no page shows the mails", async () => {
+test("the console shows no page of sent mails if it has no mail server", async () => {
 	const boss = newPerson(silent);
 	await createOperator(silent.db.statements, boss.email);
 	const asked = await boss.send("POST", "/api/auth/request-password-reset", { email: boss.email });
@@ -66,7 +66,7 @@ test("links in mails lead to this service", async () => {
 	}
 });
 
-test("return URLs of other sites are refused or omitted from the mail", async () => {
+test("return URLs of other sites are refused or left out of the mail", async () => {
 	const away = "https://attacker.example/";
 	for (const back of [away, "//attacker.example", "/\\attacker.example", "https:attacker.example"]) {
 		const person = newPerson(mailing);

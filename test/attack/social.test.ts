@@ -84,7 +84,7 @@ async function comeIn(provider: Provider, who: Partial<typeof present> & { email
 const isOurs = (location: string) => new URL(location, service.url).origin === new URL(service.url).origin;
 
 for (const provider of ["github", "google"] as const) {
-	test(`${provider}: an unverified address joins no account`, async () => {
+	test(`${provider}: a sign-in with an unverified address opens no account`, async () => {
 		const victim = await signedUp(service);
 		const attacker = await comeIn(provider, { email: victim.email, verified: false });
 		expect([attacker.me.status, isOurs(attacker.location)]).toEqual([401, true]);
@@ -102,7 +102,7 @@ for (const provider of ["github", "google"] as const) {
 		expect(owner.me.body.account.id).toBe(victim.accountId);
 	});
 
-	test(`${provider}: the address's owner replaces a sign-up without proof`, async () => {
+	test(`${provider}: the address's owner takes over a sign-up that proved no address`, async () => {
 		const email = `${crypto.randomUUID()}@example.com`;
 		const taker = newPerson(service, email);
 		await taker.send("POST", "/api/auth/sign-up/email", {
@@ -117,7 +117,7 @@ for (const provider of ["github", "google"] as const) {
 		expect([signIn.status, (await taker.get("/api/console/me")).status]).toEqual([401, 401]);
 	});
 
-	test(`${provider}: a callback is valid once, only in the browser that began it`, async () => {
+	test(`${provider}: a callback works once, only in the browser that began the sign-in`, async () => {
 		const victim = newPerson(service);
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
@@ -174,7 +174,7 @@ for (const provider of ["github", "google"] as const) {
 	});
 }
 
-test("a sign-in accepts only recent tokens of the provider for this client", async () => {
+test("a social sign-in accepts only recent tokens issued for this client", async () => {
 	const victim = await signedUp(service);
 	const who = { sub: crypto.randomUUID(), email: victim.email, email_verified: true, name: "Some Body" };
 	const forged = {
@@ -199,7 +199,7 @@ test("a sign-in accepts only recent tokens of the provider for this client", asy
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("a failing provider leads back to this site without a 5xx", async () => {
+test("a failing sign-in provider sends the browser back here without a 5xx", async () => {
 	const failures: Record<string, () => Response> = {
 		"a failure that is a success": () => Response.json({ message: "rate limit" }),
 		"no JSON": () => new Response("<html>"),

@@ -63,7 +63,7 @@ const state = async () =>
 				(select count(*)::int from invitation) as invitations, (select sum(cap_nano_usd)::text from api_key) as caps`,
 	);
 
-test("sensitive acts require the password 15 minutes after the sign-in", async () => {
+test("a sensitive act needs the password if the sign-in is 15 minutes old", async () => {
 	const { owner, acts, spared } = await household();
 	await minutesPass(16);
 	const before = await state();
@@ -80,7 +80,7 @@ test("sensitive acts require the password 15 minutes after the sign-in", async (
 	expect((await act(owner, acts[0] as [string, string, object])).status).toBe(403);
 }, 60_000);
 
-test("the password confirms only one session, and guesses are limited", async () => {
+test("entering the password confirms one session only, and guesses are limited", async () => {
 	const owner = await signedUp(service);
 	const phone = newPerson(service, owner.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
@@ -133,7 +133,7 @@ const ASKING = [
 	"POST /operator/management-keys",
 ];
 
-test("every changing route requires the password unless listed with a reason", async () => {
+test("every route that changes data requires the password unless listed as exempt", async () => {
 	const nothing = new Proxy({}, { get: () => () => {} }) as ConsoleParts;
 	const routes = createConsoleApi(nothing)
 		.routes.filter(({ method }) => method !== "GET")
@@ -159,7 +159,7 @@ test("every changing route requires the password unless listed with a reason", a
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 }, 60_000);
 
-test("the caps of many small keys add up to one limit", async () => {
+test("the caps of all keys created without the password add up to one limit", async () => {
 	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;

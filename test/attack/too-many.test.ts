@@ -41,12 +41,12 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("two accounts are refused beyond their share, so a third gets a place", async () => {
+test("an account gets a place for its request although two accounts ask for too many", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });
 
-test("every ending of a request frees its place", async () => {
+test("a request frees its account's place however the request ends", async () => {
 	const leaving = async (stream: boolean) => {
 		const controller = new AbortController();
 		upstream.next(reply().text(["a", "b"]).hang());

@@ -29,7 +29,7 @@ async function withFactor() {
 	return { person, secret };
 }
 
-test("limits on codes hold although Postgres's clock is ahead", async () => {
+test("codes expire and guesses are limited although Postgres's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-20);
 	const signIn = async () => {
@@ -54,7 +54,7 @@ test("limits on codes hold although Postgres's clock is ahead", async () => {
 	expect(codes.filter((said) => said === "INVALID_CODE").length).toBeLessThanOrEqual(5);
 });
 
-test("a new password ends passkeys although Postgres's clock is ahead", async () => {
+test("a new password deletes passkeys although Postgres's clock is ahead", async () => {
 	const owner = await signedUp(service);
 	const device = createDevice();
 	await sql`
@@ -80,7 +80,7 @@ const again = async (person: Person) =>
 	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
 
 for (const apart of [-60, 60])
-	test(`a confirmation lasts 15 minutes although a console's clock is ${apart} min off`, async () => {
+	test(`a password confirms for 15 minutes with a console clock ${apart} min off`, async () => {
 		setApart(apart);
 		const person = await signedUp(service);
 		setApart(16);
@@ -91,7 +91,7 @@ for (const apart of [-60, 60])
 		expect(await act(person)).toBe(403);
 	});
 
-test("sessions and links keep their lifetime although Postgres's clock is ahead", async () => {
+test("sessions and mailed links keep their lifetime although Postgres's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-120);
 	const browser = newPerson(service, person.email);
@@ -111,7 +111,7 @@ test("sessions and links keep their lifetime although Postgres's clock is ahead"
 	expect(items).toEqual([expect.objectContaining({ current: true })]);
 });
 
-test("unanswered challenges are deleted once both clocks are past their expiry", async () => {
+test("an expired challenge is deleted once both clocks are past its expiry", async () => {
 	const { person } = await withFactor();
 	await post(newPerson(service, person.email), "sign-in/email", { email: person.email, password: PASSWORD });
 	await sql`update verification set expires_at = clock_timestamp() - interval '1 minute'`;

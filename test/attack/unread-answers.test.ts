@@ -79,7 +79,7 @@ test("many long answers arrive completely within bounded memory", async () => {
 	expect(await product.memoryBytes()).toBeLessThan(MEMORY_BYTES_MAX);
 }, 60_000);
 
-test("an account with too much unread data is refused", async () => {
+test("an account with too many unread bytes of answers is refused", async () => {
 	const [idle, other] = [await product.secret("1000"), await product.secret("1000")];
 	const before = asked;
 	const [first, second] = [await askUnread(idle, AGAIN), await askUnread(idle)];

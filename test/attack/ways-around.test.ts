@@ -35,8 +35,8 @@ const spent = async (accountId: string) => {
 	return (await service.usage(accountId)).reduce((sum, row) => sum + Number(row.charged_nano_usd), 0);
 };
 
-describe("a request to a route", () => {
-	test("reaches the second model in that model's own form", async () => {
+describe("a request to a route whose first model fails", () => {
+	test("is sent to the second model in the message format of that model", async () => {
 		const { secret } = await service.customer();
 		const body = {
 			messages: [
@@ -61,7 +61,7 @@ describe("a request to a route", () => {
 		expect(second.requests.at(-1)?.body).toEqual(direct);
 	});
 
-	test("overspends neither the account nor a cap", async () => {
+	test("never charges an account or a key more than its credit or cap", async () => {
 		const credit = 9_000_000_000;
 		const { secret, accountId } = await service.customer({ exactCredit: credit });
 		let nth = 0;
@@ -77,7 +77,7 @@ describe("a request to a route", () => {
 		for (const { name, ok } of await service.reconciled()) expect([name, ok]).toEqual([name, true]);
 	}, 30_000);
 
-	test("bypasses neither the key's rate limit nor its allowed models", async () => {
+	test("stays subject to the key's rate limit and its allowed models", async () => {
 		const { accountId } = await service.customer();
 		const limited = await service.key(accountId, { requestsPerMinute: 5, models: ["fair"] });
 		const before = first.requests.length;
@@ -100,7 +100,7 @@ describe("a request to a route", () => {
 		expect([refused, second.requests.length - asked]).toEqual([28, 2]);
 	}, 30_000);
 
-	test("skips a model that the credit does not cover", async () => {
+	test("skips a model that costs more than the account's credit", async () => {
 		const { accountId } = await service.customer({ exactCredit: 2_500_000_000 });
 		const limited = await service.key(accountId, { requestsPerMinute: 3 });
 		const answers = await Promise.all(Array.from({ length: 8 }, () => send(limited.secret)));
@@ -113,7 +113,7 @@ describe("a request to a route", () => {
 });
 
 describe("a request with a repeated Idempotency-Key", () => {
-	test("is charged once although sixty arrive concurrently", async () => {
+	test("is charged once although sixty copies arrive concurrently", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = second.requests.length;
 		first.always(() => reply().errorStatus(500));
@@ -131,7 +131,7 @@ describe("a request with a repeated Idempotency-Key", () => {
 		expect(charged.length).toBe(1);
 	}, 30_000);
 
-	test("runs again for another API key, and gets 422 for another body or endpoint", async () => {
+	test("runs again with another API key, and gets 422 with another body or endpoint", async () => {
 		const [one, other] = [await service.customer(), await service.customer()];
 		const sibling = await service.key(one.accountId);
 		const headers = { "idempotency-key": "mine" };
@@ -150,7 +150,7 @@ describe("a request with a repeated Idempotency-Key", () => {
 		expect(elsewhere.status).toBe(422);
 	});
 
-	test("is refused if its answer was too large to keep", async () => {
+	test("is refused if its first answer was too large to keep", async () => {
 		const { secret, accountId } = await service.customer();
 		const text = "x".repeat(6 * 1024 * 1024);
 		first.always(() =>

@@ -30,7 +30,7 @@ async function withFactor(person: Person) {
 	return { codes: body.backupCodes as string[], next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 
-test("changing the second factor ends all other sessions", async () => {
+test("a change of the second factor ends all other sessions of the person", async () => {
 	const person = await signedUp(service);
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -43,7 +43,7 @@ test("changing the second factor ends all other sessions", async () => {
 	expect((await person.get("/api/console/me")).body.user.twoFactorEnabled).toBe(false);
 });
 
-test("session and password together cannot remove the second factor", async () => {
+test("a thief with session and password cannot remove the second factor", async () => {
 	const person = await signedUp(service);
 	const { codes, next } = await withFactor(person);
 	const isOn = async () => (await person.get("/api/console/me")).body.user.twoFactorEnabled;
@@ -80,7 +80,7 @@ test("session and password together cannot remove the second factor", async () =
 	expect([off.status, await isOn()]).toEqual([200, false]);
 });
 
-test("a new password ends trusted browsers, unfinished sign-ins and links", async () => {
+test("a new password ends trust in browsers, unfinished sign-ins and mailed links", async () => {
 	const person = await signedUp(service);
 	const { next } = await withFactor(person);
 	const trusted = elsewhere(person);
@@ -103,7 +103,7 @@ test("a new password ends trusted browsers, unfinished sign-ins and links", asyn
 	expect(await me(trusted)).toBe(401);
 });
 
-test("a sign-in that overlaps a password change fails", async () => {
+test("a sign-in that overlaps a change of its password fails", async () => {
 	const person = await signedUp(service);
 	await auth(person, "request-password-reset", { email: person.email });
 	const token = new URL(await mailedLink(person)).searchParams.get("token");

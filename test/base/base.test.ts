@@ -9,10 +9,10 @@ import { newId, newUuid, uuidFromId } from "../../src/base/id.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
-describe("a deadline", () => {
+describe("a promise with a deadline", () => {
 	const late = () => new Error("late");
 
-	test("rejects at its time, and leaves no timer if the work ended before", async () => {
+	test("rejects at the deadline, and leaves no timer if it settled before", async () => {
 		const clock = createManualClock();
 		const slow = withDeadline(clock, new Promise<never>(() => {}), 100, late);
 		clock.advance(100);
@@ -22,7 +22,7 @@ describe("a deadline", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a sleep does not end before its time", async () => {
+	test("a sleep lasts at least its whole time", async () => {
 		const clock = createManualClock();
 		let awake = false;
 		const slept = sleep(clock, 100).then(() => {
@@ -45,7 +45,7 @@ describe("an id", () => {
 		expect(ids.every((id) => /^key_[0-9a-f]{32}$/.test(id))).toBe(true);
 	});
 
-	test("yields its UUID from each public form, and undefined from other texts", () => {
+	test("yields its UUID from each public form, and undefined from any other text", () => {
 		const uuid = newUuid();
 		const hex = uuid.replaceAll("-", "");
 		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])
@@ -55,7 +55,7 @@ describe("an id", () => {
 });
 
 describe("a file lock", () => {
-	test("has one holder at a time, and ignores a second release", () => {
+	test("has one holder at a time, and ignores a second release by the same holder", () => {
 		const path = join(temporaryFolder(), "lock");
 		const first = tryFileLock(path);
 		expect(first).toBeDefined();
@@ -90,7 +90,7 @@ describe("a file lock", () => {
 	});
 
 	// A gateway tries the locks of other journals every few seconds as long as it runs, so a leak would add up.
-	test("allocates no memory per try", async () => {
+	test("allocates no memory while it retries to get the lock", async () => {
 		const folder = temporaryFolder();
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
 		const tries = `
@@ -107,13 +107,13 @@ describe("a file lock", () => {
 	});
 });
 
-describe("the environment", () => {
+describe("the environment reader", () => {
 	function read(env: Record<string, string>) {
 		const problems: string[] = [];
 		return { reader: createEnvironmentReader(env, (problem) => problems.push(problem)), problems };
 	}
 
-	test("reads an empty value as unset", () => {
+	test("reads an empty variable as unset", () => {
 		const { reader } = read({ A: "", B: " " });
 		expect([reader.text("A"), reader.isSet("A"), reader.isSet("A", "B"), reader.list("A")]).toEqual([
 			null,
@@ -123,7 +123,7 @@ describe("the environment", () => {
 		]);
 	});
 
-	test("reports an invalid value and returns the default", () => {
+	test("reports an invalid value and returns the default instead", () => {
 		const { reader, problems } = read({ PORT: "80a", BIG: "70000", MODE: "x", URL: "ftp://user:canary@x" });
 		expect([
 			reader.integer("PORT", 1, 0, 65_535),

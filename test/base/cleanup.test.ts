@@ -4,7 +4,7 @@ import { createLog, silentLog } from "../../src/base/log.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 describe("cleanup", () => {
-	test("runs each step once, in reverse order, even if a step fails", async () => {
+	test("runs each step once, the last added first, even if a step fails", async () => {
 		const lines: string[] = [];
 		const log = createLog({ level: "debug", write: (line) => void lines.push(line) });
 		const cleanup = createCleanup({ clock: createManualClock(), log });
@@ -43,7 +43,7 @@ describe("cleanup", () => {
 		expect(done).toEqual(["slow in order", "first"]);
 	});
 
-	test("gives all hanging steps one shared deadline", async () => {
+	test("gives all steps that hang one common deadline", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];

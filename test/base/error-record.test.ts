@@ -106,7 +106,7 @@ test("an error record keeps table, constraint and position of the failure", asyn
 	expect(errorRecord(cancelled).stack).not.toContain(CANARY);
 });
 
-test("a localized server error is recorded only by its SQLSTATE", () => {
+test("a database error in another language is recorded only by its SQLSTATE", () => {
 	const error = Object.assign(new Error(`ungültige Eingabe ${CANARY}`), {
 		name: "PostgresError",
 		code: "22P02",

@@ -21,7 +21,7 @@ function fill({ take, of }: Pool, owner: string, amount = 1): number {
 	return of(owner);
 }
 
-describe("the pool", () => {
+describe("the fair pool", () => {
 	for (const [size, share, alone] of [
 		[16, 0.25, 4],
 		[64, 1 / 8, 8],
@@ -30,20 +30,20 @@ describe("the pool", () => {
 		[1_000, 1, 1_000],
 		[7, 0.1, 1],
 	] as const)
-		test(`of ${size} units gives a lone owner ${alone} at a share of ${share}`, () => {
+		test(`of ${size} units gives its only owner ${alone} at a share of ${share}`, () => {
 			const places = pool(size, share);
 			expect(fill(places, "a")).toBe(alone);
 			expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
 		});
 
 	for (const attackers of [1, 4, 16, 63])
-		test(`leaves units for one more owner while ${attackers} owners take all they can`, () => {
+		test(`leaves units for a new owner while ${attackers} owners take all they can`, () => {
 			const places = pool(16_384, 0.75);
 			for (let nth = 0; nth < attackers; nth += 1) fill(places, `attacker ${nth}`);
 			expect(fill(places, "customer")).toBeGreaterThanOrEqual(16);
 		});
 
-	test("divides released units evenly among owners that continue to take", () => {
+	test("shares released units evenly among owners that continue to take", () => {
 		const places = pool(1_600, 0.75);
 		const owners = ["a", "b", "c", "d"];
 		for (const owner of owners) fill(places, owner);
@@ -57,14 +57,14 @@ describe("the pool", () => {
 		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
 	});
 
-	test("counts units of `add`, which it never refuses", () => {
+	test("adds units by `add` without a refusal, and counts them as taken", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
 		expect(codeOf(() => places.take("a"))).toBe("overloaded");
 		expect(() => places.giveBack("a")).toThrow("gives back");
 	});
 
-	test("ends the slowest holder of the owner that holds most", () => {
+	test("ends the slowest holder of the owner with most units if others need units", () => {
 		const places = pool(8, 0.5);
 		const ended: string[] = [];
 		const enter = (owner: string, pace: number) =>
@@ -89,7 +89,7 @@ describe("the pool", () => {
 		expect(ended).toHaveLength(3);
 	});
 
-	test("ends no holder for an owner that already has its part", () => {
+	test("ends no holder for an owner that already has its share", () => {
 		const places = createFairPool({ size: () => 4, share: () => 0.5, allYield: true });
 		const ended: string[] = [];
 		for (const owner of ["a", "a", "b", "b"])
@@ -99,10 +99,10 @@ describe("the pool", () => {
 	});
 });
 
-describe("the queue", () => {
+describe("the fair queue", () => {
 	const options = { places: 1, waitingMax: 4, waitMsMax: 1_000 };
 
-	test("serves owners in turn", async () => {
+	test("serves waiting owners in turn", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const served: string[] = [];
 		const leave = await queue.enter("a");
@@ -115,7 +115,7 @@ describe("the queue", () => {
 		expect(served).toEqual(["a 1", "b 1", "c 1", "a 2"]);
 	});
 
-	test("makes an owner at `ownMax` wait until the owner frees a slot", async () => {
+	test("makes an owner with `ownMax` running requests wait until one of them ends", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, { ...options, places: 4, ownMax: 2 });
 		const [first] = await Promise.all([queue.enter("a"), queue.enter("a")]);
 		const third = queue.enter("a");
@@ -126,7 +126,7 @@ describe("the queue", () => {
 		expect(queue.waiting()).toBe(0);
 	});
 
-	test("drops the last waiter of the longest line for an owner with fewer waiters", async () => {
+	test("drops the last waiter of the owner with most waiters for an owner with fewer", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = Array.from({ length: 4 }, () => queue.enter("a"));
@@ -138,7 +138,7 @@ describe("the queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
-	test("refuses at once while it is full with one waiter of each owner", async () => {
+	test("refuses a new waiter if it is full with one waiter of each owner", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));
@@ -148,7 +148,7 @@ describe("the queue", () => {
 		expect(queue.waiting()).toBe(0);
 	});
 
-	test("refuses a waiter after the longest wait", async () => {
+	test("refuses a waiter that has waited for the longest allowed time", async () => {
 		const clock = createManualClock();
 		const queue = createFairQueue({ clock }, options);
 		const leave = await queue.enter("a");

@@ -37,8 +37,8 @@ const values = fc.letrec((tie) => ({
 const membersOf = (entries: [string, unknown][]) =>
 	`{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`;
 
-describe("parsing JSON in steps", () => {
-	test("gives the value of JSON.parse, wherever the text is cut", async () => {
+describe("the JSON parser that works in steps", () => {
+	test("gives the same value as JSON.parse, wherever the text is cut", async () => {
 		await fc.assert(
 			fc.asyncProperty(values, fc.integer({ min: 48, max: 128 }), fc.boolean(), async (value, pieceBytes, isPretty) => {
 				const bytes = bytesOf(JSON.stringify(value, null, isPretty ? 1 : 0));
@@ -90,8 +90,8 @@ describe("parsing JSON in steps", () => {
 		});
 });
 
-describe("serializing JSON in pieces", () => {
-	test("gives the text of JSON.stringify, in pieces if the text is long", async () => {
+describe("the JSON serializer that works in pieces", () => {
+	test("gives the same text as JSON.stringify, in pieces if the text is long", async () => {
 		let pieces = 0;
 		await fc.assert(
 			fc.asyncProperty(values, fc.constantFrom(1_000, 300_000), async (value, chars) => {
@@ -106,7 +106,7 @@ describe("serializing JSON in pieces", () => {
 		expect(pieces).toBeGreaterThan(10 * SHARE);
 	});
 
-	test("returns a long string unchanged, without splitting a character", async () => {
+	test("returns a long string unchanged and splits no character", async () => {
 		for (const text of ["😀".repeat(MB), `a${"😀".repeat(MB)}`, `"\\\n${"é".repeat(MB)}`]) {
 			expect((await new Response(chunkedJsonBody({ text })).text()) === JSON.stringify({ text })).toBeTrue();
 			expect((await new Response(chunkedJsonBody(text)).text()) === text).toBeTrue();

@@ -48,7 +48,7 @@ async function firstWords(stream: ReadableStream<Uint8Array>): Promise<string> {
 	return new TextDecoder().decode(value);
 }
 
-test("unread lines use bounded memory, and a later line counts the dropped ones", async () => {
+test("unread log lines use bounded memory, and a later line counts the dropped ones", async () => {
 	const child = startOnPipe(LINES);
 	for (const { stdout } of child.processes) expect(await firstWords(stdout)).toStartWith("written");
 	await waitFor(() => /^lost \d+$/m.test(child.read()), "the line that says how many are lost");
@@ -61,7 +61,7 @@ test("unread lines use bounded memory, and a later line counts the dropped ones"
 	expect(await child.ended()).toEqual([0]);
 }, 60_000);
 
-test("lines of several processes stay whole on a full pipe", async () => {
+test("log lines of several processes stay whole on a full pipe", async () => {
 	const names = ["first", "second", "third"];
 	const lines = 5_000;
 	const children = startOnPipe(lines, names);
@@ -72,7 +72,7 @@ test("lines of several processes stay whole on a full pipe", async () => {
 	expect(await children.ended()).toEqual([0, 0, 0]);
 }, 60_000);
 
-test("the first line after a full disk starts on a new line", () => {
+test("the first log line after a full disk begins on a new line", () => {
 	const taken: string[] = [];
 	const full = Object.assign(new Error("no space"), { code: "ENOSPC" });
 	const answers: (Error | undefined)[] = [undefined, full, full];

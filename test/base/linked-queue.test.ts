@@ -40,7 +40,7 @@ test("the linked queue visits each present element once while others join or lea
 	expect(met).toEqual([0, 1, 3, 4, 5, 6]);
 });
 
-test("the linked queue lets a young collection free removed elements", () => {
+test("removed elements of the linked queue are freed by a young garbage collection", () => {
 	const line = new LinkedQueue<object>();
 	const standings: QueueNode<object>[] = [];
 	fullGC();

@@ -23,7 +23,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("keeps its own time, level and message, whatever the fields are called", () => {
+	test("keeps its own time, level and message, even if fields have these names", () => {
 		const { lines, log } = setUp();
 		log.with({ level: "error" }).debug("said", { time: 1, level: "error", message: "other" });
 		expect(JSON.parse(lines[0] as string)).toEqual({

@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const MOMENT_MS = 100;
 
-test("work longer than a moment is reported once, shorter work never", () => {
+test("event-loop work longer than a moment is reported once, shorter work never", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createLongRunWatch<string>(clock, (one) => void told.push(one));
@@ -23,7 +23,7 @@ test("work longer than a moment is reported once, shorter work never", () => {
 	expect(told).toEqual(["long", "long"]);
 });
 
-test("work that ends during a report is not reported", () => {
+test("event-loop work that ends while a report is written is not reported", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createLongRunWatch<string>(clock, (one) => {
@@ -36,7 +36,7 @@ test("work that ends during a report is not reported", () => {
 	expect(told).toEqual(["first"]);
 });
 
-test("work that begins during a report is reported after its own moment", () => {
+test("event-loop work that begins during a report is reported after its own moment", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	let next = 0;

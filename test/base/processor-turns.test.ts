@@ -15,12 +15,12 @@ function setUp() {
 	return turns;
 }
 
-test("the turn queue runs work at once while the slice has time left", () => {
+test("the turn queue runs work at once if its time slice is not used up", () => {
 	const turns = createProcessorTurns();
 	expect([turns.run("a", () => 1), turns.run("b", () => 2), turns.begin("c", 1)]).toEqual([1, 2, undefined]);
 });
 
-test("the turn queue passes on errors of work that runs at once or later", async () => {
+test("the turn queue passes errors of work to the caller, now or later", async () => {
 	const fail = () => {
 		throw new Error("of the work");
 	};
@@ -62,7 +62,7 @@ test("the turn queue serves the owner first that used the least processor time",
 	expect(done.lastIndexOf("light")).toBeLessThanOrEqual(6);
 });
 
-test("the turn queue finishes an owner's task before it begins the next", async () => {
+test("the turn queue finishes the task it began before it begins the owner's next", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const task = async (name: string) => {
@@ -76,7 +76,7 @@ test("the turn queue finishes an owner's task before it begins the next", async 
 	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
 });
 
-test("the turn queue delays only the owner whose work was refused", async () => {
+test("the turn queue delays an owner whose work was refused, and no other owner", async () => {
 	const turns = createProcessorTurns();
 	for (let nth = 0; nth < 7; nth += 1) turns.refused("a", 4);
 	const done: string[] = [];
@@ -88,7 +88,7 @@ test("the turn queue delays only the owner whose work was refused", async () => 
 	expect(performance.now() - begunMs).toBeLessThan(5_000);
 });
 
-test("the turn queue remembers an owner's refusals for this window and the next", async () => {
+test("the turn queue remembers an owner's refusals until the end of the next window", async () => {
 	const turns = createProcessorTurns();
 	const begunMs = performance.now();
 	turns.refused("a", 1);
@@ -100,7 +100,7 @@ test("the turn queue remembers an owner's refusals for this window and the next"
 	expect(performance.now() - begunMs).toBeGreaterThan(450);
 });
 
-test("the turn queue does not delay an owner longer if the clock is set back", async () => {
+test("the turn queue runs a refused owner's work at once if the clock was set back", async () => {
 	const ahead = performance.now() + 3_600_000;
 	const clock = spyOn(performance, "now").mockReturnValue(ahead);
 	const turns = createProcessorTurns();

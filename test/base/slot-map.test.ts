@@ -26,7 +26,7 @@ test("the slot map finds the last value of a name until the name is deleted", ()
 	);
 });
 
-test("the slot map lets a young collection free deleted values, even of unused names", () => {
+test("deleted values of the slot map are freed by a young garbage collection", () => {
 	const slots = new SlotMap<object>();
 	fullGC();
 	const before = heapStats().objectTypeCounts.Object ?? 0;

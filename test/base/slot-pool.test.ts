@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SlotPool } from "../../src/base/slot-pool.ts";
 
-test("the slot pool finds exactly the present objects by slot and by iteration", () => {
+test("the slot pool finds exactly the objects in it, by slot and by iteration", () => {
 	const step = fc.record({ takes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -61,7 +61,7 @@ function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: num
 	return (heapStats().objectTypeCounts.Object ?? 0) - before;
 }
 
-test("the slot pool lets a young collection free released objects, unlike a Set", () => {
+test("objects released from the slot pool are freed by a young garbage collection", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);

@@ -36,7 +36,7 @@ function handWheel() {
 	};
 }
 
-test("the wheel fires a deadline once, never early and at most one tick late", async () => {
+test("the timer wheel fires a deadline once, never early and at most one tick late", async () => {
 	const step = fc.record({
 		kind: fc.constantFrom("add", "cancel", "pass"),
 		amount: fc.integer({ min: 0, max: 5_000 }),
@@ -75,7 +75,7 @@ test("the wheel fires a deadline once, never early and at most one tick late", a
 	);
 });
 
-test("the wheel does not fire a deadline that another one in its tick cancelled", async () => {
+test("the timer wheel fires no deadline that another one of the same tick cancelled", async () => {
 	const { wheel, pass } = handWheel();
 	const fired: string[] = [];
 	wheel.after(1_000, () => {
@@ -87,7 +87,7 @@ test("the wheel does not fire a deadline that another one in its tick cancelled"
 	expect(fired).toEqual(["first"]);
 });
 
-test("the wheel runs nothing in a tick after its last deadline was cancelled", async () => {
+test("the timer wheel stops ticking once its last deadline is cancelled", async () => {
 	const { wheel, runs, pass } = handWheel();
 	const cancels = [wheel.after(1_000, () => {}), wheel.after(1_000, () => {}), wheel.after(60_000, () => {})];
 	for (const cancel of cancels) {
@@ -98,7 +98,7 @@ test("the wheel runs nothing in a tick after its last deadline was cancelled", a
 	expect(runs()).toBe(false);
 });
 
-test("the wheel lets pending input be read after a stall, then fires deadlines", async () => {
+test("after a stall the timer wheel lets waiting input be read, then fires deadlines", async () => {
 	const { wheel, pass, stall } = handWheel();
 	const fired: string[] = [];
 	const cancel = wheel.after(2_000, () => fired.push("came meanwhile"));

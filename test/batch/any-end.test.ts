@@ -20,7 +20,7 @@ const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] 
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
 	const act = acts[seed % acts.length] as (typeof acts)[number];
-	test(`a batch ends with each line once after ${act} while runners die (seed ${seed})`, async () => {
+	test(`each batch line ends once after ${act} while runners die (seed ${seed})`, async () => {
 		const chance = createRandom(1_000 + seed).fraction;
 		const world = createCrashWorld(db, owner, chance);
 		const names = Array.from({ length: 5 + Math.floor(chance() * 30) }, (_, at) => `line-${at}`);

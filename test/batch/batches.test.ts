@@ -66,8 +66,8 @@ describe("a batch of OpenAI's library", () => {
 	}
 });
 
-describe("the batches of an account", () => {
-	test("are visible to all keys of their account only", async () => {
+describe("the list of an account's batches", () => {
+	test("is visible to all keys of this account only", async () => {
 		const mine = await service.customer();
 		const sibling = await service.key(mine.accountId);
 		const stranger = await service.customer();
@@ -92,7 +92,7 @@ describe("the batches of an account", () => {
 		expect((await service.get(`/v1/files/${done.output_file_id}/content`, stranger.secret)).status).toBe(404);
 	});
 
-	test("are refused for a missing or revoked key", async () => {
+	test("is refused to a missing or revoked key", async () => {
 		const { accountId } = await service.customer();
 		const { id, secret } = await service.key(accountId);
 		const batch = await batches.run(secret, [chatLine("a")]);
@@ -105,8 +105,8 @@ describe("the batches of an account", () => {
 	});
 });
 
-describe("a request for a batch", () => {
-	test("with a mistake gets an error that names the field", async () => {
+describe("a request that creates a batch", () => {
+	test("gets an error that names the wrong field", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -126,7 +126,7 @@ describe("a request for a batch", () => {
 			expect((await service.get(`/v1/batches?limit=${limit}`, secret)).status).toBe(400);
 	});
 
-	test("creates one batch for a repeated Idempotency-Key", async () => {
+	test("creates one batch although it is repeated with its Idempotency-Key", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -161,7 +161,7 @@ describe("a request for a batch", () => {
 	});
 });
 
-test("an input with mistakes fails with the line numbers and sends nothing", async () => {
+test("an invalid input file fails the batch with line numbers and sends nothing", async () => {
 	const { secret } = await service.customer();
 	const before = upstream.requests.length;
 	const batch = await batches.run(secret, [chatLine("a"), "{", chatLine("a")]);

@@ -47,7 +47,7 @@ async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string
 }
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
-	test(`a batch whose runners die answers each line once for one charge (seed ${seed})`, async () => {
+	test(`a batch whose runners die answers and charges each line once (seed ${seed})`, async () => {
 		const chance = random(seed);
 		const world = createCrashWorld(db, owner, chance);
 		const names = Array.from({ length: 5 + Math.floor(chance() * 40) }, (_, at) => `line-${at}`);
@@ -62,7 +62,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	}, 30_000);
 }
 
-test("an outage of Postgres causes no additional charge", async () => {
+test("an outage of Postgres during a batch causes no additional charge", async () => {
 	const world = createCrashWorld(db, owner, random(99));
 	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -73,7 +73,7 @@ test("an outage of Postgres causes no additional charge", async () => {
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
-test("an answer is kept although one flush has several entries for its line", async () => {
+test("a batch keeps the answer of a line that has two outcomes in one write", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -101,7 +101,7 @@ test("an answer is kept although one flush has several entries for its line", as
 	expect(outcomes.counts()).toMatchObject({ completed: 1, failed: 0 });
 });
 
-test("a superseded run sends no more lines, and its outcomes are ignored", async () => {
+test("a batch run that a newer run replaced sends no more lines and changes nothing", async () => {
 	const world = createCrashWorld(db, owner, random(7));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -111,7 +111,7 @@ test("a superseded run sends no more lines, and its outcomes are ignored", async
 	await assertOnce(world, id, names);
 });
 
-test("a superseded run that fails to seal leaves the files to the newer run", async () => {
+test("a batch run that a newer run replaced leaves the output files to the newer run", async () => {
 	const world = createCrashWorld(db, owner, random(8));
 	const id = await world.create([chatLine("a")]);
 	const { outcomes } = world.books;
@@ -129,7 +129,7 @@ test("a superseded run that fails to seal leaves the files to the newer run", as
 	expect((await world.find(id)).state).toBe("in_progress");
 });
 
-test("a late fence of an earlier run ends the current run, but not the batch", async () => {
+test("a late act of an earlier batch run ends the current run, but not the batch", async () => {
 	const world = createCrashWorld(db, owner, random(9));
 	const names = Array.from({ length: 20 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -144,7 +144,7 @@ test("a late fence of an earlier run ends the current run, but not the batch", a
 	await assertOnce(world, id, names);
 });
 
-test("a deleted input fails the batch", async () => {
+test("a batch fails if its input file is deleted", async () => {
 	const world = createCrashWorld(db, owner, random(3));
 	const id = await world.create([chatLine("a")]);
 	await world.files.remove(owner.accountId, (await world.find(id)).inputFileId);
@@ -155,7 +155,7 @@ test("a deleted input fails the batch", async () => {
 	});
 });
 
-test("a batch whose input has lost bytes fails without further charges", async () => {
+test("a batch whose input file lost bytes fails without further charges", async () => {
 	const world = createCrashWorld(db, owner, random(13));
 	const lose = async (id: string) =>
 		rmSync(join(world.folder, (await world.find(id)).inputFileId), { recursive: true });
@@ -181,7 +181,7 @@ test("a batch whose input has lost bytes fails without further charges", async (
 	expect(world.executed.size).toBe(output.length);
 });
 
-test("batches and files expire by Postgres's clock, not the gateway's", async () => {
+test("batches and files expire by Postgres's clock, not the gateway's clock", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	const { files, books } = world;
 	const models = new Map([["test-model", { batch: {} }]]) as unknown as CatalogSnapshot["models"];
@@ -211,7 +211,7 @@ test("batches and files expire by Postgres's clock, not the gateway's", async ()
 	}
 });
 
-test("an unreachable store delays a batch until an hour after its time limit", async () => {
+test("a batch waits for an unreachable file store until an hour after its time limit", async () => {
 	const world = createCrashWorld(db, owner, random(17));
 	const away = `${world.folder}-away`;
 	const waiting = await world.create([chatLine("a")]);
@@ -234,7 +234,7 @@ test("an unreachable store delays a batch until an hour after its time limit", a
 	await assertOnce(world, waiting, ["a"]);
 });
 
-test("an expired batch whose input is unreadable has no error file", async () => {
+test("a batch that expires with an unreadable input file gets no error file", async () => {
 	const world = createCrashWorld(db, owner, random(19));
 	const unread = await world.create([chatLine("b")], { windowMs: -2 * 3_600_000 });
 	renameSync(world.folder, `${world.folder}-away`);
@@ -244,7 +244,7 @@ test("an expired batch whose input is unreadable has no error file", async () =>
 	expect(world.executed.size).toBe(0);
 });
 
-test("a runner that dies while preparing a batch leaves no file without a batch", async () => {
+test("a runner that dies while it prepares a batch leaves no orphaned output file", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	for (let diesAt = 2; diesAt <= 9; diesAt += 1) {
 		const id = await world.create([chatLine(`line-${diesAt}`)]);
@@ -256,7 +256,7 @@ test("a runner that dies while preparing a batch leaves no file without a batch"
 	}
 });
 
-test("a stopped runner returns its lines, and none is sent twice", async () => {
+test("a runner that stops frees its batch's lines, and none is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -283,7 +283,7 @@ async function settled(request: string, { accountId, keyId } = owner, batch: str
 
 const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
 
-test("the charge of a lost request is refunded once, whenever it is settled", async () => {
+test("the charge of a lost batch request is refunded once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
 	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
@@ -304,7 +304,7 @@ test("the charge of a lost request is refunded once, whenever it is settled", as
 	expect(await credit()).toBe(before + 40);
 });
 
-test("other accounts get refunds although one account can take no more credit", async () => {
+test("accounts get their refunds although another account can take no more credit", async () => {
 	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
 	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;
@@ -323,7 +323,7 @@ test("other accounts get refunds although one account can take no more credit", 
 	expect(await lost()).not.toContain(requests[0]);
 });
 
-test("lost requests are recorded for a batch whose output was deleted", async () => {
+test("a batch whose output file was deleted still records its lost requests", async () => {
 	const world = createCrashWorld(db, owner, random(31));
 	const id = await world.create([chatLine("a"), chatLine("b")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -342,7 +342,7 @@ test("lost requests are recorded for a batch whose output was deleted", async ()
 	expect(Number(await refundLostRequests(db.statements, silentLog))).toBe(40);
 });
 
-test("a batch continues after a failover that lost parts of its output", async () => {
+test("a batch continues after a failover that lost parts of its output file", async () => {
 	const world = createCrashWorld(db, owner, random(37));
 	const names = Array.from({ length: 300 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -363,7 +363,7 @@ test("a batch continues after a failover that lost parts of its output", async (
 	await assertOnce(world, id, names);
 });
 
-test("requests of an ended batch whose claims a failover lost are recorded once", async () => {
+test("requests of an ended batch that a failover lost are recorded once", async () => {
 	const world = createCrashWorld(db, owner, random(41));
 	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };

@@ -10,7 +10,7 @@ const batches = await withBatches();
 const { service, upstream } = batches;
 const { secret } = await service.customer();
 
-test("a decompression bomb is refused as a body and as a file, unpacked in neither", async () => {
+test("a decompression bomb is refused as body and as file, without being unpacked", async () => {
 	const bomb = gzipSync(Buffer.alloc(BOMB_BYTES), { level: 1 });
 	const form = new FormData();
 	form.set("purpose", "batch");
@@ -31,7 +31,7 @@ test("a decompression bomb is refused as a body and as a file, unpacked in neith
 	expect(batch.errors?.data[0]?.code).toBe("invalid_json_line");
 });
 
-test("a file that is one endless line fails without sending a line", async () => {
+test("an input file that is one endless line fails its batch and sends nothing", async () => {
 	const endless = new Uint8Array(ENDLESS_BYTES).fill(120);
 	const batch = await batches.run(secret, endless);
 	expect(batch.status).toBe("failed");
@@ -39,7 +39,7 @@ test("a file that is one endless line fails without sending a line", async () =>
 	expect(upstream.requests).toEqual([]);
 });
 
-test("text that Postgres cannot store makes the file or the request fail", async () => {
+test("text that Postgres cannot store is refused in a file and in a request", async () => {
 	for (const model of ["half \ud800", "zero \0", `${"x".repeat(127)}😀`]) {
 		const batch = await batches.run(secret, [chatLine("a", "a", { model }), chatLine("b")]);
 		expect(batch.status).toBe("failed");
@@ -55,7 +55,7 @@ test("text that Postgres cannot store makes the file or the request fail", async
 	}
 });
 
-test("each unusual `custom_id` is in the output once, unchanged", async () => {
+test("each unusual `custom_id` appears in the output file once, unchanged", async () => {
 	const names = [
 		"\0",
 		"x\0y",
@@ -80,7 +80,7 @@ test("each unusual `custom_id` is in the output once, unchanged", async () => {
 	expect(upstream.requests.length - before).toBe(names.length);
 });
 
-test("a query with text that Postgres cannot store gets an error without retry", async () => {
+test("a query with text that Postgres cannot store fails at once, without retry", async () => {
 	const refused: [string, Promise<Response>][] = [
 		"usage?model=%00",
 		"usage?key=%00",

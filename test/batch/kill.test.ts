@@ -91,7 +91,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 /** Numbers of arrived lines after which the process is killed. */
 const KILLED_AT = LONG ? [90, 200] : [50];
 
-test("lines without a stored answer are sent again for one charge after kill -9", async () => {
+test("batch lines without a stored answer are sent again after kill -9, charged once", async () => {
 	const batch = await started("killed", LONG ? 300 : 100);
 	for (const lines of KILLED_AT) {
 		await batch.until(lines);
@@ -104,7 +104,7 @@ test("lines without a stored answer are sent again for one charge after kill -9"
 	expect(sentAgain).toBeGreaterThan(0);
 });
 
-test("unsealed lines are sent again, and a finished batch has no line rows", async () => {
+test("batch lines without a sealed answer are sent again; an ended batch keeps no rows", async () => {
 	const over = await started("swept", 3);
 	await ended(over.id);
 	const batch = await started("unsealed", LONG ? 200 : 100);

@@ -81,7 +81,7 @@ async function runLine(
 const away = () => Promise.reject(new Error("scripted: the database is away"));
 
 for (const isCarriedOut of [true, false]) {
-	test(`a claim whose reply was lost (committed: ${isCarriedOut}) is repeated`, async () => {
+	test(`a batch repeats its claim of a line after a lost reply (made: ${isCarriedOut})`, async () => {
 		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
 			if (attempt !== wanted) return carryOut();
 			if (isCarriedOut) carryOut();
@@ -95,7 +95,7 @@ for (const isCarriedOut of [true, false]) {
 	}, 20_000);
 }
 
-test("a run yields the event loop between two lines", async () => {
+test("a batch run lets other work run between two lines", async () => {
 	const LINES = 20;
 	let turn = 0;
 	let isOver = false;
@@ -124,7 +124,7 @@ for (const [what, error] of [
 	["that has no server", NO_SERVER],
 	["whose capacity is unknown", new Error("scripted: a bug")],
 ] as const) {
-	test(`a run checks a model ${what} at intervals, not in a loop`, async () => {
+	test(`a batch run asks for a model ${what} at intervals, not in a loop`, async () => {
 		const clock = createManualClock();
 		let asked = 0;
 		let gone = true;
@@ -153,7 +153,7 @@ for (const [what, error] of [
 	});
 }
 
-test("an unreadable input lets lines in flight finish", async () => {
+test("a batch whose input becomes unreadable waits for the answers to lines sent", async () => {
 	const answer = Promise.withResolvers<Response>();
 	const broken = Promise.withResolvers<never>();
 	const reached = Promise.withResolvers<void>();
@@ -193,7 +193,7 @@ test("an unreadable input lets lines in flight finish", async () => {
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });
 
-test("lines that were refused while memory is full are sent again", async () => {
+test("batch lines refused for lack of memory are sent again", async () => {
 	const LINES = 5;
 	const clock = createManualClock();
 	const refused = new Set<string>();

@@ -62,7 +62,7 @@ function running(
 }
 
 for (const reason of ["expired", "cancelled", "key"] as const) {
-	test(`lines in flight of an ended batch (${reason}) get ten more minutes`, async () => {
+	test(`lines sent before a batch ended (${reason}) get ten more minutes for answers`, async () => {
 		const { clock, pulse, work, stop, isCutOff } = running(reason === "cancelled" ? "cancelling" : "in_progress");
 		if (reason === "key") work.stop("key");
 		clock.advance(MINUTE_MS);
@@ -77,7 +77,7 @@ for (const reason of ["expired", "cancelled", "key"] as const) {
 	});
 }
 
-test("a batch's time limit passes only when it has passed by both clocks", async () => {
+test("a batch reaches its time limit only once both clocks have passed it", async () => {
 	const { clock, pulse, books, stop } = running();
 	books.isPast = false;
 	clock.advance(MINUTE_MS);
@@ -90,7 +90,7 @@ test("a batch's time limit passes only when it has passed by both clocks", async
 	pulse.stop();
 });
 
-test("a batch that starts after its time limit, by both clocks, sends nothing", () => {
+test("a batch that starts after its time limit by both clocks sends nothing", () => {
 	for (const isPast of [true, false]) {
 		const { pulse, stop } = running("in_progress", { leftMs: -24 * 60 * MINUTE_MS, isPast });
 		expect({ isPast, stop: stop() }).toEqual({ isPast, stop: isPast ? "expired" : undefined });
@@ -98,7 +98,7 @@ test("a batch that starts after its time limit, by both clocks, sends nothing", 
 	}
 });
 
-test("a batch without progress for a minute yields to a waiting batch", async () => {
+test("a paused batch that makes no progress for a minute yields to a waiting batch", async () => {
 	const pause = () => ({ code: "insufficient_quota", message: "", sinceMs: createManualClock().wallMs() });
 	const day = { leftMs: 24 * 60 * MINUTE_MS };
 	for (const [until, options] of [

@@ -31,7 +31,7 @@ const makeRunner = (log: Log, clock: Clock = systemClock) =>
 		db,
 	);
 
-test("a failed start leaves no connections or timers, and the next one works", async () => {
+test("the batch queue leaves no connection or timer after a failed start", async () => {
 	const said: string[] = [];
 	const log = createLog({ level: "error", write: (line) => said.push(JSON.parse(line).message) });
 	const runner = makeRunner(log);
@@ -54,7 +54,7 @@ test("a failed start leaves no connections or timers, and the next one works", a
 	await next.stop();
 }, 30_000);
 
-test("the queue closes its connections to a server that was superseded", async () => {
+test("the batch queue closes its connections to a database server that was replaced", async () => {
 	const runner = makeRunner(silentLog);
 	await runner.start();
 	// A connection whose server is still being checked may stay, because the check is repeated after the failover.
@@ -70,7 +70,7 @@ test("the queue closes its connections to a server that was superseded", async (
 	await runner.stop();
 }, 30_000);
 
-test("a stop during or before the start leaves no connections or timers", async () => {
+test("a batch queue stopped during its start leaves no connections or timers", async () => {
 	const looks = new Set<() => void>();
 	const clock: Clock = {
 		...systemClock,
@@ -91,7 +91,7 @@ test("a stop during or before the start leaves no connections or timers", async 
 	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
-test("the start queues an open batch without a job, even after a thousand others", async () => {
+test("the batch queue starts an open batch without a job, even as the 1,001st", async () => {
 	// The batches have no output files, so a runner that takes one of them fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)

@@ -23,7 +23,7 @@ const clock = {
 	after: (delayMs: number, run: () => void) => systemClock.after(delayMs / SPEED, run),
 };
 
-test("batches without credit yield to other batches and continue later", async () => {
+test("batches without credit let other batches run and continue after a top-up", async () => {
 	const maker = { statements: db.statements, digest: createDigest("x".repeat(32)), serviceName: "service" };
 	const owner = { accountId: "", keyId: "" };
 	const world = createCrashWorld(db, owner, createRandom(1).fraction);

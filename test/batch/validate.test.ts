@@ -34,8 +34,8 @@ async function problemsOf(text: string, endpoint: Parameters<typeof validateInpu
 }
 const lineWith = (change: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(chatLine("a")), ...change });
 
-describe("the lines of an input file", () => {
-	test("are found in chunks of any size, with any line end, numbered from 1", async () => {
+describe("the check of an input file's lines", () => {
+	test("finds them in chunks of any size, with any line end, numbered from 1", async () => {
 		const text = "\uFEFFone\r\n\n  \ntwö\nthree";
 		for (const piece of [1, 2, 3, 5, 1000]) {
 			const lines = [];
@@ -48,7 +48,7 @@ describe("the lines of an input file", () => {
 		}
 	});
 
-	test("exclude a line that is too long, which is not kept in memory", async () => {
+	test("skips a line that is too long without keeping it in memory", async () => {
 		const lines = [];
 		const long = "x".repeat(LINE_BYTES_MAX + 1);
 		for await (const { line, text, bytes } of inputLines(streamOf(`a\n${long}\nb`, MB)))
@@ -61,8 +61,8 @@ describe("the lines of an input file", () => {
 	});
 });
 
-describe("an input file of a batch", () => {
-	test("has a model, under any of its names, and a number of lines", async () => {
+describe("the check of a batch's input file", () => {
+	test("finds the model, under any of its names, and the number of lines", async () => {
 		expect(await check(`${chatLine("a")}\n\n${chatLine("b", "b", { model: "nick" })}`)).toEqual({
 			ok: true,
 			model: "test-model",
@@ -70,7 +70,7 @@ describe("an input file of a batch", () => {
 		});
 	});
 
-	test("is reported with code, line and field of each mistake", async () => {
+	test("reports code, line and field of each mistake", async () => {
 		const cases: [string, readonly [string, number | null, string | null]][] = [
 			["{", ["invalid_json_line", 1, null]],
 			["[1]", ["invalid_json_line", 1, null]],
@@ -96,12 +96,12 @@ describe("an input file of a batch", () => {
 		for (const [text, problem] of cases) expect(await problemsOf(text)).toEqual([problem]);
 	});
 
-	test("is reported with at most a hundred mistakes", async () => {
+	test("reports at most a hundred mistakes", async () => {
 		expect((await problemsOf(`{\n${chatLine("a")}\n{`)).map(([, line]) => line)).toEqual([1, 3]);
 		expect(await problemsOf("{\n".repeat(1_000))).toHaveLength(PROBLEMS_MAX);
 	});
 
-	test("has at most a maximum number of lines and of inputs to embed", async () => {
+	test("limits the number of lines and of inputs to embed", async () => {
 		const [before, behind] = chatLine("?", "x").split("?");
 		const many = (count: number) => Array.from({ length: count }, (_, at) => `${before}n${at}${behind}`).join("\n");
 		expect((await problemsOf(many(LINES_MAX + 1)))[0]).toEqual(["too_many_tasks", LINES_MAX + 1, null]);
@@ -114,7 +114,7 @@ describe("an input file of a batch", () => {
 	}, 20_000);
 });
 
-describe("an input file of 128 MB", () => {
+describe("the check of an input file of 128 MB", () => {
 	/**
 	 * An input that repeats `piece` up to this many bytes. Collects garbage in between, so that memory in use can be
 	 * measured.
@@ -136,7 +136,7 @@ describe("an input file of 128 MB", () => {
 		});
 	}
 
-	test("is reported as one endless line within the memory of one line", async () => {
+	test("reports one endless line within the memory of one line", async () => {
 		Bun.gc(true);
 		const before = process.memoryUsage().rss;
 		const piece = new TextEncoder().encode("x".repeat(512 * 1024));

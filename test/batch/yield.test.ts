@@ -6,7 +6,7 @@ import { chatLine, isOver, withBatches } from "./batch-service.ts";
 const batches = await withBatches({ dialect: "vllm", maxConcurrency: 1 });
 const { service, upstream } = batches;
 
-test("a request takes the only place from a batch line, which is charged once", async () => {
+test("a direct request takes the only place from a batch line, which is charged once", async () => {
 	const batch = await service.customer();
 	const other = await service.customer();
 	const gate = Promise.withResolvers<void>();

@@ -153,7 +153,7 @@ test("a stream event stays within its budget of objects, bytes and calls", async
 	expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
 });
 
-test.if(LONG)("a young collection frees ended requests, including those that waited", async () => {
+test.if(LONG)("ended requests are freed by a young garbage collection, even if they waited", async () => {
 	for (const model of ["plain", "scarce"]) {
 		const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
 		const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);

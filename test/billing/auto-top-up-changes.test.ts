@@ -8,7 +8,7 @@ import { type Payer, usd, withAutomatic } from "./automatic.ts";
 const { attempts, balance, cards, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
 	await withAutomatic();
 
-test("a payment that needs confirmation is paid once on Stripe's page", async () => {
+test("an automatic payment that needs confirmation is paid once on Stripe's page", async () => {
 	for (const nature of ["authentication", "action"] as const) {
 		const ann = await payer(nature);
 		await spend(ann, 90);
@@ -54,7 +54,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 	}
 });
 
-test("a saved, disabled or removed card closes the page of its open payment", async () => {
+test("saving, disabling or removing a card closes the page of its open payment", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -87,7 +87,7 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 	}
 });
 
-test("a page that Stripe opens after its payment was given up is closed", async () => {
+test("a page that Stripe opens for an abandoned payment is closed", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -105,7 +105,7 @@ test("a page that Stripe opens after its payment was given up is closed", async 
 	expect([...stripe.expired]).toContain(stripe.pages.at(-1)?.id ?? "");
 });
 
-test("a second page that Stripe opens for a payment after a day is closed too", async () => {
+test("a second page that Stripe opens for a payment a day later is closed too", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -118,7 +118,7 @@ test("a second page that Stripe opens for a payment after a day is closed too", 
 	expect(stripe.expired.has(second?.id ?? "")).toBe(true);
 });
 
-test("a disabled or removed card lets its current payment finish and starts none", async () => {
+test("disabling or removing a card lets the current payment finish and starts no other", async () => {
 	for (const removed of [false, true]) {
 		const ann = await payer("processing");
 		const { customer } = ann.card;
@@ -145,7 +145,7 @@ test("a disabled or removed card lets its current payment finish and starts none
 	}
 });
 
-test("the newest card from Stripe's page is charged; its removal ends the settings", async () => {
+test("the newest card is charged, and its removal ends the automatic top-ups", async () => {
 	const ann = await payer();
 	const { accountId } = ann;
 	const open = async () => {
@@ -192,7 +192,7 @@ test("the newest card from Stripe's page is charged; its removal ends the settin
 	expect(await balance(ann)).toBe(110);
 });
 
-test("top-ups stay within the monthly limit and continue the next month", async () => {
+test("automatic top-ups stay within the monthly limit and continue the next month", async () => {
 	const ann = await payer("good", { most: 250 });
 	const zone = zoneByDay();
 	await db.sql`update account set time_zone = ${zone} where id = ${ann.accountId}`;

@@ -57,7 +57,7 @@ async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, n
 	return rows;
 }
 
-test("a check reads as many rows for a hundred times as many accounts", async () => {
+test("an automatic top-up check reads no more rows with 100 times as many accounts", async () => {
 	await fill(1, 200);
 	await db.sql`analyze`;
 	const small = await read({ isSmall: true });
@@ -72,7 +72,7 @@ test("a check reads as many rows for a hundred times as many accounts", async ()
 	await db.sql`delete from auto_top_up where account_id like 'many%'`;
 });
 
-test("an account keeps one mark without card payments and buys once cards work", async () => {
+test("spending marks an account for one top-up check, which buys credit once", async () => {
 	const [ann, ben] = [await payer(), await payer()];
 	for (let n = 0; n < 5; n++) await spend(ann, 12);
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
@@ -93,7 +93,7 @@ test("an account keeps one mark without card payments and buys once cards work",
 	expect(held).toHaveLength(1);
 });
 
-test("a check handles more marks than a statement can, except uncommitted ones", async () => {
+test("a top-up check handles more marks than fit into one statement", async () => {
 	const ann = await payer();
 	await scheduleAutoTopUpChecks(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
@@ -108,7 +108,7 @@ test("a check handles more marks than a statement can, except uncommitted ones",
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
-test("a check deletes its account's marks and keeps those of other accounts", async () => {
+test("the check of one account deletes its marks and keeps those of other accounts", async () => {
 	await db.sql`delete from alert_touched`;
 	await db.sql`insert into alert_touched (account_id) select case when n <= 300 then 'a' else 'b' end from generate_series(1, 600) n`;
 	await db.sql`select alerts_look(1, '["owner"]')`;
@@ -118,7 +118,7 @@ test("a check deletes its account's marks and keeps those of other accounts", as
 	expect(await db.sql`select 1 from alert_touched`).toHaveLength(0);
 });
 
-test("a clock set back by a month blocks no account and exceeds no monthly limit", async () => {
+test("setting the clock back a month blocks no top-up and exceeds no monthly limit", async () => {
 	const ann = await payer("good", { most: 100 });
 	await spend(ann, 60);
 	await pass(2);

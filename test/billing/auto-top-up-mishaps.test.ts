@@ -47,7 +47,7 @@ for (const how of MISHAPS) {
 	});
 }
 
-test("early, repeated, late and unordered events credit once, forged ones never", async () => {
+test("early, late or repeated Stripe events credit a payment once, forged ones never", async () => {
 	const { ann, intent } = await undecided();
 	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
 	const metadata = { ...intent.metadata };
@@ -74,7 +74,7 @@ test("early, repeated, late and unordered events credit once, forged ones never"
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("a charge of another amount raises an alarm, credits nothing and stops the card", async () => {
+test("a charge of a wrong amount raises an alarm, gives no credit and stops the card", async () => {
 	for (const [amount_received, currency] of [
 		[9_999, "usd"],
 		[1_000_000, "usd"],
@@ -124,7 +124,7 @@ test("a declined, expired or removed card is charged only after it is saved agai
 	}
 });
 
-test("a refund or dispute stops later charges of its card", async () => {
+test("a refund or dispute of a payment stops automatic charges of its card", async () => {
 	for (const what of ["refund", "dispute"] as const) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -145,7 +145,7 @@ test("a refund or dispute stops later charges of its card", async () => {
 	}
 });
 
-test("a refund event before or with its payment's event stops the card too", async () => {
+test("a refund reported before its payment also stops automatic charges of the card", async () => {
 	for (const what of ["refunded", "disputed"] as const)
 		for (const when of ["before", "at once"] as const) {
 			const ann = await payer();
@@ -176,7 +176,7 @@ test("a refund event before or with its payment's event stops the card too", asy
 		}
 });
 
-test("a payment not sent to Stripe within an hour is dropped and checked again", async () => {
+test("an automatic payment not sent to Stripe within an hour is given up", async () => {
 	for (const isMade of [false, true]) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -196,7 +196,7 @@ test("a payment not sent to Stripe within an hour is dropped and checked again",
 	}
 });
 
-test("an undecided payment raises an alarm and one mail, and can still be charged", async () => {
+test("a payment without a result raises an alarm and one mail, and can still succeed", async () => {
 	for (const outcome of ["succeeded", "canceled", ...(LONG ? (["requires_payment_method"] as const) : [])] as const) {
 		const { ann, attempt, intent } = await undecided();
 		const open = () =>
@@ -237,7 +237,7 @@ test("an undecided payment raises an alarm and one mail, and can still be charge
 	}
 });
 
-test("a locked row of one account delays no other account's top-up", async () => {
+test("a database lock on one account delays no other account's automatic top-up", async () => {
 	const held = await payer();
 	const other = await payer();
 	await spend(held, 60);
@@ -255,7 +255,7 @@ test("a locked row of one account delays no other account's top-up", async () =>
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);
 
-test("a call that changed nothing at Stripe is repeated later, not at once", async () => {
+test("a call that Stripe answers without effect is repeated later, not at once", async () => {
 	for (const [nature, call] of [
 		["good", "confirm"],
 		["declined", "cancel"],

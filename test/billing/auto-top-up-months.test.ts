@@ -15,7 +15,7 @@ const setNow = (iso: string) =>
 		`create or replace function fixed.now() returns timestamptz language sql stable as $$ select timestamptz '${iso}' $$`,
 	);
 
-test("the monthly limit holds if a change of time zone repeats a month", async () => {
+test("the monthly top-up limit holds if a change of time zone repeats a month", async () => {
 	const { id } = await createAccount(db.statements, { email: "ann@example.com", vouched: true });
 	const usd = (amount: number) => amount * NANO_PER_USD;
 	await sql`insert into saved_card (account_id, customer_id, payment_method_id) values (${id}, 'cus_1', 'pm_1')`;

@@ -23,7 +23,7 @@ async function onPage() {
 	return { ann, page };
 }
 
-test("a page that Stripe has already closed does not block the next top-up", async () => {
+test("a payment page that Stripe has already closed does not block the next top-up", async () => {
 	for (const half of ["closed and not written down", "told by its event", "cancelled by its owner", "paid"] as const) {
 		const { ann, page } = await onPage();
 		const session = { id: page.id, object: "checkout.session", client_reference_id: page.topUpId };
@@ -53,7 +53,7 @@ test("a page that Stripe has already closed does not block the next top-up", asy
 	}
 });
 
-test("a page for an abandoned payment answers 409, also when repeated", async () => {
+test("opening a page for an abandoned payment answers 409, also when repeated", async () => {
 	const { ann, page } = await onPage();
 	await rejectTopUp(db.statements, page.topUpId, "test");
 	const topUp = await getTopUp(db.statements, page.topUpId);
@@ -64,7 +64,7 @@ test("a page for an abandoned payment answers 409, also when repeated", async ()
 		await expect(cards.checkout(topUp, payer)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a second page during a payment answers 409 and causes no second payment", async () => {
+test("opening a second page during a payment answers 409 and charges nothing", async () => {
 	const { accountId } = await payer();
 	const made = { accountId, amountNanoUsd: usd(100), method: "card", reference: crypto.randomUUID() } as const;
 	const { id } = await createTopUp(db.statements, made);
@@ -78,7 +78,7 @@ test("a second page during a payment answers 409 and causes no second payment", 
 	expect(await getTopUp(db.statements, id)).toMatchObject({ state: "confirmed" });
 });
 
-test("a cancellation without an answer is repeated unless it may have been paid", async () => {
+test("a payment page can be cancelled again after a lost answer unless it may be paid", async () => {
 	const { page } = await onPage();
 	await cards.expire(page.topUpId);
 	await cards.expire(page.topUpId);
@@ -87,7 +87,7 @@ test("a cancellation without an answer is repeated unless it may have been paid"
 	await expect(cards.expire(paid.topUpId)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a removed or replaced card is detached at Stripe, with retries after errors", async () => {
+test("a removed or replaced card is removed at Stripe, with retries after errors", async () => {
 	for (const how of ["error", "busy", "kept error", "lost"] as const) {
 		const ann = await payer();
 		stripe.cards.upset((name) => (name === "detach" ? how : undefined));
@@ -111,7 +111,7 @@ test("a removed or replaced card is detached at Stripe, with retries after error
 	expect(stripe.cards.seen.slice(asked)).toEqual([]);
 });
 
-test("a console detaches the card that a dead console left", async () => {
+test("a console removes at Stripe the card that a crashed console left there", async () => {
 	const ann = await payer();
 	stripe.cards.upset((name) => (name === "detach" ? "hang" : undefined));
 	void hasty(60_000, 60_000)

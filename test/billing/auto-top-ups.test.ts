@@ -4,7 +4,7 @@ import { type DeathStep, withAutomatic } from "./automatic.ts";
 
 const { attempts, balance, cards, charges, db, pass, payer, setting, spend, stripe, turn } = await withAutomatic();
 
-test("credit below the threshold is bought once and credited when paid", async () => {
+test("credit below the threshold starts one payment, credited once it is paid", async () => {
 	const ann = await payer();
 	await pass(2);
 	expect(await attempts(ann)).toEqual([]);
@@ -31,7 +31,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 /** True: the console dies after a step. A death before it leaves the state after the previous step: long run only. */
 const DONE = LONG ? [false, true] : [true];
 
-test("a console that dies at any step leaves one charge, which is credited once", async () => {
+test("a console that dies at any step of a top-up leaves one charge, credited once", async () => {
 	let deaths = 0;
 	for (const done of DONE) {
 		for (let at = 1; ; at++) {
@@ -78,7 +78,7 @@ test("a console that dies during a failed payment charges nothing and mails once
 	expect(stripe.cards.intents.filter(({ status }) => status === "requires_payment_method")).toEqual([]);
 });
 
-test("concurrent consoles start one attempt and charge it once", async () => {
+test("concurrent consoles start one automatic payment and charge it once", async () => {
 	const payers = await Promise.all(Array.from({ length: 6 }, () => payer()));
 	for (const ann of payers) await spend(ann, 60);
 	await Promise.all(Array.from({ length: 6 }, () => turn()));
@@ -92,7 +92,7 @@ test("concurrent consoles start one attempt and charge it once", async () => {
 	}
 });
 
-test("a console that was suspended for days repeats no charge", async () => {
+test("a console that continues after days of suspension repeats no charge", async () => {
 	const ann = await payer();
 	await spend(ann, 90);
 	await pass(2);
@@ -134,7 +134,7 @@ test.each([
 	expect(slept).toBeGreaterThanOrEqual(10);
 });
 
-test("a suspended account buys nothing until it is active again", async () => {
+test("a suspended account starts no automatic top-up until it is active again", async () => {
 	const ann = await payer();
 	await db.sql`update account set state = 'suspended' where id = ${ann.accountId}`;
 	await spend(ann, 90);
@@ -146,7 +146,7 @@ test("a suspended account buys nothing until it is active again", async () => {
 	expect(charges(ann)).toBe(1);
 });
 
-test("the comparison credits charges without an event and reports unpaid credit", async () => {
+test("the daily comparison credits charges without an event, reports unpaid credit", async () => {
 	const ann = await payer("processing");
 	await spend(ann, 90);
 	await pass(1);
@@ -175,7 +175,7 @@ test("the comparison credits charges without an event and reports unpaid credit"
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("an amount beyond the service's or the card's maximum is refused", async () => {
+test("an automatic top-up above the service's or the card's maximum is refused", async () => {
 	for (const [amounts, param] of [
 		[{ amount: 99.99 }, "amountUsd"],
 		[{ amount: 100.001 }, "amountUsd"],

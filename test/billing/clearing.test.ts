@@ -53,7 +53,7 @@ async function clear() {
 	return consoleOf().clear();
 }
 
-test("the daily comparison of matching books and lists finds and changes nothing", async () => {
+test("the daily comparison changes nothing if books and Stripe's lists agree", async () => {
 	const at = await paid();
 	const other = await paid("200");
 	stripe.held.refunds.push(refund(other, 5_000), refund(other, 2_000), refund(other, 900, { status: "failed" }));
@@ -68,7 +68,7 @@ test("the daily comparison of matching books and lists finds and changes nothing
 	expect(await balance(other.customer)).toBe(130e9);
 });
 
-test("the daily comparison credits a payment without an event once, on any list page", async () => {
+test("the daily comparison credits once a payment whose event is missing", async () => {
 	const all = [await paidThere(), await paidThere("200"), await paidThere("300"), await paidThere("150.50")];
 	const balances = () => Promise.all(all.map((at) => balance(at.customer)));
 	const expected = [100e9, 200e9, 300e9, 150.5e9];
@@ -80,7 +80,7 @@ test("the daily comparison credits a payment without an event once, on any list 
 	expect(await open()).toEqual([]);
 });
 
-test("the daily comparison books refunds and disputes without an event", async () => {
+test("the daily comparison books refunds and disputes whose events are missing", async () => {
 	const at = await paid("200");
 	stripe.held.refunds.push(refund(at, 3_000), refund(at, 1_000));
 	expect(await clear()).toMatchObject({ taken: 1 });
@@ -95,7 +95,7 @@ test("the daily comparison books refunds and disputes without an event", async (
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("the daily comparison reports a listed payment of another service, without credit", async () => {
+test("the daily comparison reports another service's payment without crediting it", async () => {
 	const less = await atThePage();
 	const strange = await atThePage();
 	stripe.held["checkout/sessions"].push(
@@ -167,7 +167,7 @@ const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 		return pathname === "/v1/refunds" && searchParams.has("payment_intent") ? answer(searchParams) : undefined;
 	});
 
-test("the daily comparison counts a refund once and ends an endless list", async () => {
+test("the daily comparison books a refund listed twice once and ends an endless list", async () => {
 	const at = await paid("200");
 	const other = await paid("200");
 	const [first, second] = [refund(at, 3_000), refund(at, 1_000)];
@@ -201,7 +201,7 @@ test("the daily comparison reports a refund of an unknown payment and continues"
 	expect(await stateOf(page.topUpId)).toBe("rejected");
 });
 
-test("the daily comparison rejects only a top-up whose page expired", async () => {
+test("the daily comparison rejects a top-up only if its payment page has expired", async () => {
 	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
 	const here = (at: OpenCheckout, status: string) =>
 		stripe.held["checkout/sessions"].push(sessionOf(at, { status, payment_status: "unpaid", payment_intent: null }));
@@ -216,7 +216,7 @@ test("the daily comparison rejects only a top-up whose page expired", async () =
 	expect(await Promise.all(states)).toEqual(["rejected", "pending", "pending"]);
 });
 
-test("the daily comparison reopens a recurring finding, not one closed by hand", async () => {
+test("the daily comparison reopens a finding that recurs unless a person closed it", async () => {
 	const at = await paid("200");
 	await send("charge.refunded", charge(at, 5_000));
 	const failed = (count: number) => Array.from({ length: count }, () => refund(at, 5_000, { status: "failed" }));
@@ -231,7 +231,7 @@ test("the daily comparison reopens a recurring finding, not one closed by hand",
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("the daily comparison runs once a day on one console and restarts after a failure", async () => {
+test("the daily comparison runs once a day on one console, and again after a failure", async () => {
 	const at = await paidThere();
 	stripe.fail(true);
 	try {
@@ -270,7 +270,7 @@ test("the daily comparison records the fee of a credited payment once, in USD on
 	expect(await fees()).toEqual([320, null, null]);
 });
 
-test("the daily comparison continues without a right to read fees", async () => {
+test("the daily comparison continues if its Stripe key may not read fees", async () => {
 	stripe.lie((request) =>
 		request.url.includes("balance_transactions")
 			? Response.json({ error: { type: "invalid_request_error", message: "no permission" } }, { status: 403 })

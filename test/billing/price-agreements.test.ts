@@ -51,7 +51,7 @@ test.each<[Partial<WrittenTerms>, string]>([
 	expect((await db.sql`select 1 from credit_adjustment where account_id = ${accountId}`).length).toBe(0);
 });
 
-test("an agreement is in force once its entry is in the control log", async () => {
+test("a price agreement takes effect with its entry in the control log", async () => {
 	const accountId = await account();
 	const agreement = await ask(accountId, { model: "m", rates: { ...OWN, request: "0.001" } });
 	const [own] = await inForce(accountId);
@@ -74,7 +74,7 @@ test("an agreement is in force once its entry is in the control log", async () =
 	]);
 });
 
-test("a repetition makes one agreement; other terms conflict", async () => {
+test("a price agreement asked for twice is made once; with other terms it conflicts", async () => {
 	const [accountId, key] = [await account(), crypto.randomUUID()];
 	const from = new Date(Date.now() + 60_000).toISOString();
 	const first = await ask(accountId, { discount: "10", from }, { key });
@@ -86,7 +86,7 @@ test("a repetition makes one agreement; other terms conflict", async () => {
 	expect(ask("acc_none", { discount: "10" })).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("prices far from the list wait for a second operator", async () => {
+test("an agreed price far from the list price waits for a second operator", async () => {
 	const accountId = await account();
 	const limits = { secondLookFrom: 2_000 };
 	const stateOf = async (terms: Partial<WrittenTerms>) => (await ask(accountId, terms, limits)).state;
@@ -114,7 +114,7 @@ test("prices far from the list wait for a second operator", async () => {
 		expect((await rejectAdjustment(db.tx, { id: other, ...by("usr_one"), reason: "no" })).state).toBe("rejected");
 });
 
-test("a beginning that passes before the confirmation means now", async () => {
+test("a price agreement confirmed after its planned beginning begins at once", async () => {
 	const accountId = await account();
 	const from = new Date(Date.now() + 60_000).toISOString();
 	const { id } = await ask(accountId, { discount: "50", from }, { secondLookFrom: 1 });
@@ -123,7 +123,7 @@ test("a beginning that passes before the confirmation means now", async () => {
 	expect(await inForce(accountId)).toMatchObject([{ id: id, fromMs: 0 }]);
 });
 
-test("concurrent agreements and other changes of an account lose nothing", async () => {
+test("concurrent agreements and other changes of an account are all kept", async () => {
 	const accountId = await account();
 	const models = Array.from({ length: 10 }, (_, nth) => `m${nth}`);
 	await pinRateCards(
@@ -137,7 +137,7 @@ test("concurrent agreements and other changes of an account lose nothing", async
 	expect((await inForce(accountId)).map(({ model }) => model).toSorted()).toEqual(models);
 });
 
-test("an account has a bounded number of agreements in force or planned", async () => {
+test("an account can have a limited number of current and planned agreements", async () => {
 	const accountId = await account();
 	const nowMs = Date.now();
 	const at = (nth: number) => new Date(nowMs + 60_000 * (nth + 1)).toISOString();

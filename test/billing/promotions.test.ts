@@ -126,7 +126,7 @@ test("promotional credit of more than USD 100 unlocks no service", async () => {
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(true);
 });
 
-test("a grant's end takes free credit at once and held credit when it returns", async () => {
+test("the end of promotional credit takes what is free at once, the rest as it returns", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, { hold: 40 });
@@ -152,7 +152,7 @@ test("a grant's end takes free credit at once and held credit when it returns", 
 	] as never);
 });
 
-test("a grant's end recalls no credit that no instance holds", async () => {
+test("the end of promotional credit recalls none if no instance holds any", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, {});
@@ -162,7 +162,7 @@ test("a grant's end recalls no credit that no instance holds", async () => {
 	expect(await db.sql`select 1 from control_log where subject = ${accountId}`).toEqual([] as never);
 });
 
-test("an ordinary adjustment removes only paid credit", async () => {
+test("an ordinary credit adjustment removes paid credit only", async () => {
 	const accountId = await account();
 	await payIn(db.statements, accountId);
 	await give(accountId, 100, null);
@@ -175,7 +175,7 @@ test("an ordinary adjustment removes only paid credit", async () => {
 	expect(await remove(row?.credit - 100)).toMatchObject({ state: "booked" });
 });
 
-test("two consoles take expired credit back once", async () => {
+test("two consoles take expired promotional credit back only once", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await Promise.all(Array.from({ length: 8 }, () => takeBackEndedPromotions(db.statements)));
@@ -184,7 +184,7 @@ test("two consoles take expired credit back once", async () => {
 	] as never);
 });
 
-test("promotional credit from the threshold on waits for a second operator", async () => {
+test("promotional credit above a threshold waits for a second operator", async () => {
 	const accountId = await account();
 	const { state } = await give(accountId, 60, null, 60);
 	expect([state, await db.sql`select 1 from promotion where account_id = ${accountId}`]).toEqual([
@@ -193,7 +193,7 @@ test("promotional credit from the threshold on waits for a second operator", asy
 	]);
 });
 
-test("an idempotency key gives one grant of one kind", async () => {
+test("an idempotency key gives promotional credit once, and refuses another use", async () => {
 	const accountId = await account();
 	const asked = {
 		accountId,
@@ -209,7 +209,7 @@ test("an idempotency key gives one grant of one kind", async () => {
 		await expect(bookAdjustment(db.tx, { ...asked, promotion }, null)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("an amount of zero or an invalid last day is refused with its field", () => {
+test("promotional credit of zero or an invalid last day is refused, naming the field", () => {
 	const params = { amount: "usd", lastDay: "lastDay" };
 	const now = Date.parse("2027-01-31T23:59:59Z");
 	for (const [amount, lastDay, param] of [

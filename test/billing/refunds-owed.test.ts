@@ -29,7 +29,7 @@ const booked = async (payment: string) => {
 };
 const entries = async () => (await db.sql`select seq from control_log`).length;
 
-test("owed credit is taken from the next top-up without a recall", async () => {
+test("a refund of spent credit is taken from the next top-up", async () => {
 	const ann = await refunded("pi_spent", 100);
 	const before = await entries();
 	for (let looks = 0; looks < 3; looks++) await collectRefunds(db.tx);
@@ -39,7 +39,7 @@ test("owed credit is taken from the next top-up without a recall", async () => {
 	expect([await booked("pi_spent"), await balance(ann)]).toEqual([10_000, 0]);
 });
 
-test("each check recalls owed credit that an instance holds", async () => {
+test("each check asks an instance to return credit that is owed for a refund", async () => {
 	const ann = await refunded("pi_lent", 0);
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_a', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 	const grant = { op: crypto.randomUUID(), budget: ann.accountId, want: usd(100), min: usd(100), again: false };
@@ -50,14 +50,14 @@ test("each check recalls owed credit that an instance holds", async () => {
 	expect(await entries()).toBe(before + 2);
 });
 
-test("a hundred accounts that owe spent credit delay no other account", async () => {
+test("a hundred accounts that owe refunds of spent credit delay no other account", async () => {
 	for (let n = 0; n < 100; n++) await refunded(`pi_0_owed_${n}`, 100);
 	await refunded("pi_9_covered", 0);
 	await collectRefunds(db.tx);
 	expect(await booked("pi_9_covered")).toBe(10_000);
 });
 
-test("a hundred accounts on a silent instance delay no other and are tried in turn", async () => {
+test("refunds owed by a hundred accounts on a silent instance delay no other refund", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_gone', 1, 1, 'live', 30000, now())`;
 	const lend = async ({ accountId }: { accountId: string }) => {
 		const grant = { op: crypto.randomUUID(), budget: accountId, want: usd(100), min: usd(100), again: false };
@@ -75,7 +75,7 @@ test("a hundred accounts on a silent instance delay no other and are tried in tu
 	expect(await isAsked()).toBe(true);
 }, 60_000);
 
-test("a locked account row delays no other account", async () => {
+test("a database lock on one account delays no other account's refund", async () => {
 	const held = await refunded("pi_0_held", 0);
 	await refunded("pi_1_behind", 0);
 	const release = await openTransaction(
@@ -88,7 +88,7 @@ test("a locked account row delays no other account", async () => {
 	expect(await booked("pi_0_held")).toBe(10_000);
 }, 60_000);
 
-test("a check reads as many rows with many old payments and disputes as with none", async () => {
+test("a refund check reads as many rows with many old payments as with none", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {
 		await tx.execute(SET_AUTO_PLANS);

@@ -34,7 +34,7 @@ const isOf = ({ accountId, card }: Payer, request: string) =>
 	request.includes(accountId) ||
 	stripe.cards.intents.some(({ id, customer }) => customer === card.customer && request.includes(id));
 
-test("a hanging payment delays no other account and is charged once", async () => {
+test("an automatic payment that hangs at Stripe delays no other and is charged once", async () => {
 	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
 	const calls = [/^POST \S+\/payment_intents /, /\/confirm /, /\/cancel /];
 	// The short run lets each kind of call fail in one way; the worst is a charge that is answered too late.
@@ -66,7 +66,7 @@ test("a hanging payment delays no other account and is charged once", async () =
 	}
 });
 
-test("a console runs at most 20 payments at Stripe and starts others as they end", async () => {
+test("a console sends at most 20 payments to Stripe at a time, others as they end", async () => {
 	const payers = await Promise.all(Array.from({ length: PAYERS }, () => payer()));
 	for (const one of payers) await spend(one, 60);
 	const asked = new Set<string>();
@@ -92,7 +92,7 @@ test("a console runs at most 20 payments at Stripe and starts others as they end
 	for (const one of payers) expect([charges(one), await balance(one)]).toEqual([1, 140]);
 });
 
-test("a console runs at most 10 page calls at Stripe and stops after late statements", async () => {
+test("a console makes at most 10 calls about card pages to Stripe at a time", async () => {
 	const opened: string[] = [];
 	for (let count = 0; count < 13; count++) {
 		const { accountId } = await payer();
@@ -119,7 +119,7 @@ test("a console runs at most 10 page calls at Stripe and stops after late statem
 	await db.sql`update card_setup set state = 'closed' where state = 'open'`;
 });
 
-test("a hanging page of a saved card delays no other page", async () => {
+test("a call about one card page that hangs at Stripe delays no other page", async () => {
 	const console = automatic.hasty(CALL_MS, 10);
 	const open = async (how?: Slowness) => {
 		const { accountId } = await payer();

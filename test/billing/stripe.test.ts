@@ -26,7 +26,7 @@ async function outcomes(topUpId: string): Promise<string[]> {
 	return rows.map((row) => row.outcome);
 }
 
-test("the console refuses a cent above Stripe's maximum and records nothing", async () => {
+test("a card payment a cent above Stripe's maximum is refused and not recorded", async () => {
 	const { page } = await atThePage("999999.99");
 	expect(page.amount).toBe(99_999_999);
 	const customer = await newCustomer();
@@ -53,7 +53,7 @@ test("a card payment gives credit only once Stripe reports it as paid", async ()
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("an amount below the minimum or with fractions of a cent opens no page", async () => {
+test("a card payment below the minimum or with fractions of a cent opens no page", async () => {
 	const customer = await newCustomer();
 	const before = stripe.pages.length;
 	for (const usd of ["99.99", "100.001", "-100", "1e3"])
@@ -61,7 +61,7 @@ test("an amount below the minimum or with fractions of a cent opens no page", as
 	expect(stripe.pages.length).toBe(before);
 });
 
-test("a forged, altered, old or unsigned event changes nothing", async () => {
+test("a forged, altered, old or unsigned Stripe event changes nothing", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const object = session(page, paymentId);
 	const good = await signedEvent(SECRET, "checkout.session.completed", object);
@@ -81,7 +81,7 @@ test("a forged, altered, old or unsigned event changes nothing", async () => {
 	expect(events?.count).toBe(0);
 });
 
-test("both signing secrets are accepted during a rotation", async () => {
+test("events signed with the old or the new secret are accepted during a rotation", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await deliver(await signedEvent(OLD_SECRET, "checkout.session.completed", session(page, paymentId)))).toBe(
 		200,
@@ -89,7 +89,7 @@ test("both signing secrets are accepted during a rotation", async () => {
 	expect(await balance(customer)).toBe(100e9);
 });
 
-test("a payment is credited once over repeated, concurrent and different events", async () => {
+test("a card payment is credited once however many Stripe events report it", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
 	const statuses = await Promise.all(Array.from({ length: 4 }, () => deliver(event)));
@@ -103,7 +103,7 @@ test("a payment is credited once over repeated, concurrent and different events"
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
 });
 
-test("a payment of another amount, currency or page is recorded and not credited", async () => {
+test("a card payment with a wrong amount, currency or page is recorded, not credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
 	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);
@@ -119,7 +119,7 @@ test("a payment of another amount, currency or page is recorded and not credited
 	]);
 });
 
-test("a payment pays one top-up, and a top-up takes one payment", async () => {
+test("a card payment pays one top-up, and a top-up takes one card payment", async () => {
 	const first = await paid();
 	const second = await atThePage();
 	expect(await send("checkout.session.completed", session(second.page, first.paymentId))).toBe(200);
@@ -130,7 +130,7 @@ test("a payment pays one top-up, and a top-up takes one payment", async () => {
 	expect(await outcomes(first.page.topUpId)).toEqual(["applied", "refused: the top-up was paid by another payment"]);
 });
 
-test("an expired page rejects its top-up, and a later payment is still credited", async () => {
+test("an expired page rejects its top-up, and a later card payment is still credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.expired", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
 	expect(await stateOf(page.topUpId)).toBe("rejected");
@@ -140,7 +140,7 @@ test("an expired page rejects its top-up, and a later payment is still credited"
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("refund events take the refunded sum once, in any order", async () => {
+test("several refund events of a payment, in any sequence, take the refund once", async () => {
 	const { customer, page, paymentId } = await paid("200");
 	expect(await send("charge.refunded", chargeOf(paymentId, 5_000))).toBe(200);
 	expect(await balance(customer)).toBe(150e9);
@@ -155,7 +155,7 @@ test("refund events take the refunded sum once, in any order", async () => {
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
-test("a refund of held credit is collected when it returns and overdraws nothing", async () => {
+test("a refund of credit in use is collected when it returns and overdraws nothing", async () => {
 	const { customer, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
@@ -171,7 +171,7 @@ test("a refund of held credit is collected when it returns and overdraws nothing
 	expect(Number(payment?.booked_refund_cents)).toBe(9_999);
 }, 30_000);
 
-test("a dispute takes its amount even if spent, and suspends until it is won", async () => {
+test("a dispute takes its amount even if spent, and suspends the account until won", async () => {
 	const { customer, page, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
@@ -233,7 +233,7 @@ test("an account with two disputes is active again once both are won", async () 
 	expect(await balance(customer)).toBe(200e9);
 });
 
-test("an operator's suspension outlasts a won dispute", async () => {
+test("a suspension by an operator continues after a won dispute", async () => {
 	const boss = await operator(service);
 	const { customer, paymentId } = await paid();
 	const decide = async (act: string) => {
@@ -250,7 +250,7 @@ test("an operator's suspension outlasts a won dispute", async () => {
 	expect(await accountState(customer)).toBe("active");
 });
 
-test("an inquiry takes nothing and suspends nothing", async () => {
+test("a bank's inquiry about a card payment takes no credit and suspends nothing", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.created", disputeOf(paymentId, "warning_needs_response"))).toBe(200);
 	expect(await balance(customer)).toBe(100e9);
@@ -265,7 +265,7 @@ const ORDERS: readonly (readonly number[])[] = [
 	[3, 0, 2, 1],
 ];
 
-test("the events of a payment give the same books in any order", async () => {
+test("the Stripe events of a payment give the same books in every sequence", async () => {
 	const kinds = ["paid", "refund", "disputed", "won"] as const;
 	const shared = await newCustomer();
 	for (const order of LONG ? permutations([...kinds]) : ORDERS.map((places) => places.map((at) => kinds[at]))) {
@@ -290,7 +290,7 @@ function permutations<T>(items: T[]): T[][] {
 	);
 }
 
-test("concurrent events of a payment give the same books", async () => {
+test("concurrent Stripe events of a payment give the same books as one by one", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const all = await Promise.all([
 		send("charge.refunded", chargeOf(paymentId, 1_000)),
@@ -304,7 +304,7 @@ test("concurrent events of a payment give the same books", async () => {
 	await waitFor(async () => (await balance(customer)) === 30e9, "what was left to each other to be booked", 15_000);
 }, 30_000);
 
-test("a cancelled top-up closes its page first, and stays if the page may be paid", async () => {
+test("cancelling a top-up closes its page first; a page that may be paid keeps it", async () => {
 	const { customer, page } = await atThePage();
 	const cancelled = await customer.send("POST", `/api/console/credit/top-ups/${page.topUpId}/cancel`);
 	expect(cancelled.body.topUp.state).toBe("rejected");
@@ -325,7 +325,7 @@ test("an operator can neither confirm nor reject a card payment", async () => {
 	expect(await stateOf(page.topUpId)).toBe("pending");
 });
 
-test("an outage of Stripe is reported without its text and leaves nothing pending", async () => {
+test("an outage of Stripe is reported without its text and leaves no pending top-up", async () => {
 	const customer = await newCustomer();
 	stripe.fail(true);
 	try {
@@ -339,7 +339,7 @@ test("an outage of Stripe is reported without its text and leaves nothing pendin
 	expect(list.body.items.map((item: { state: string }) => item.state)).toEqual(["rejected"]);
 });
 
-test("an event repeated after a database failure is applied once", async () => {
+test("a Stripe event repeated after a database failure is applied once", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
 	await service.db.sql`alter table stripe_payment add constraint test_away check (false) not valid`;
@@ -353,7 +353,7 @@ test("an event repeated after a database failure is applied once", async () => {
 	expect(await balance(customer)).toBe(100e9);
 });
 
-test("concurrent requests leave at most twenty pending top-ups", async () => {
+test("concurrent requests leave at most twenty pending top-ups of an account", async () => {
 	const customer = await newCustomer();
 	const ask = () => customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
 	const asked = await Promise.all(Array.from({ length: 26 }, ask));

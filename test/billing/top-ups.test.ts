@@ -25,7 +25,7 @@ const topUp = (accountId: string, dollars: number, reference: string) =>
 	createTopUp(database.statements, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
 
 describe("a top-up", () => {
-	test("gives credit and the right to use the service only once confirmed", async () => {
+	test("gives credit and the right to use the service only once it is confirmed", async () => {
 		const accountId = await newAccount();
 		const { id, state } = await topUp(accountId, 150, "ref-1");
 		expect(state).toBe("pending");
@@ -69,7 +69,7 @@ describe("a top-up", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(100));
 	});
 
-	test("ends as either confirmed or rejected if both are requested at once", async () => {
+	test("ends as either confirmed or rejected if two operators do both at once", async () => {
 		for (let round = 0; round < 10; round++) {
 			const accountId = await newAccount();
 			const { id } = await topUp(accountId, 100, `ref-either-${round}`);
@@ -109,7 +109,7 @@ describe("a top-up", () => {
 		expect(await codeOf(rejectTopUp(database.statements, "top_none", "cli"))).toBe("not_found");
 	});
 
-	test("is refused if it makes credit uncountable, and stays pending", async () => {
+	test("stays pending if its credit would make the balance too large to count", async () => {
 		const accountId = await newAccount();
 		for (let i = 0; i < 9; i++)
 			await confirmTopUp(database.statements, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
@@ -119,7 +119,7 @@ describe("a top-up", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(9_000_000));
 	});
 
-	test("can be rejected again after a rejection, but never confirmed", async () => {
+	test("that was rejected can be rejected again, but never confirmed", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-rejected");
 		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");
@@ -167,7 +167,7 @@ describe("an account's balance", () => {
 		return { accountId, keyId };
 	}
 
-	test("counts only running requests of a live instance as held", async () => {
+	test("counts credit as held only for running requests of a live instance", async () => {
 		const { accountId, keyId } = await withLease("live", 30);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -184,7 +184,7 @@ describe("an account's balance", () => {
 		});
 	});
 
-	test("counts the rest of a dead or expired instance's lease as held, once", async () => {
+	test("counts the unreturned credit of a dead or expired instance as held, once", async () => {
 		for (const [state, seconds] of [
 			["dead", 30],
 			["live", -1],
@@ -200,7 +200,7 @@ describe("an account's balance", () => {
 		}
 	});
 
-	test("counts nothing as held if an instance returned all credit", async () => {
+	test("counts nothing as held once an instance has returned all credit", async () => {
 		const { accountId } = await withLease("left", -1);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),

@@ -40,7 +40,7 @@ async function spend(accountId: string, nano: number): Promise<void> {
 
 const alarms = () => countOpenFindings(service.db.statements);
 
-test("an account with uncountable lifetime payments that are spent can top up", async () => {
+test("an account that has paid and spent very large sums can still top up", async () => {
 	const at = await atThePage("250");
 	const { accountId } = at.customer;
 	for (let i = 0; i < 3; i++) {
@@ -60,7 +60,7 @@ test("an account with uncountable lifetime payments that are spent can top up", 
 		expect({ page, status: (await at.customer.get(`/api/console/${page}`)).status }).toEqual({ page, status: 200 });
 });
 
-test("a payment beyond the credit maximum raises an alarm and is credited later", async () => {
+test("a payment above the maximum balance raises an alarm and is credited later", async () => {
 	const at = await atThePage("100");
 	const { accountId } = at.customer;
 	await adjust(accountId, MOST - 99e9);
@@ -79,7 +79,7 @@ test("a payment beyond the credit maximum raises an alarm and is credited later"
 	expect(await balance(at.customer)).toBe(MOST - 1e9);
 }, 20_000);
 
-test("payments of a full account delay no credit of other accounts", async () => {
+test("payments that a full account cannot take delay no credit of other accounts", async () => {
 	const full = await atThePage("100");
 	await adjust(full.customer.accountId, MOST - 99e9);
 	await send("checkout.session.completed", sessionOf(full));
@@ -108,7 +108,7 @@ test("payments of a full account delay no credit of other accounts", async () =>
 	expect(await isCredited()).toBe(true);
 }, 30_000);
 
-test("a payment whose event always fails raises an alarm after a minute", async () => {
+test("a payment whose event always fails to apply raises an alarm after a minute", async () => {
 	const at = await atThePage();
 	await service.db.sql`alter table stripe_payment add constraint test_broken check (false) not valid`;
 	try {
@@ -126,7 +126,7 @@ test("a payment whose event always fails raises an alarm after a minute", async 
 	expect(await alarms()).toBe(0);
 });
 
-test("a partial payment or other currency alarms until it is fully refunded", async () => {
+test("a payment of a wrong amount or currency raises alarms until fully refunded", async () => {
 	const at = await atThePage("100");
 	expect(await send("checkout.session.completed", sessionOf(at, { amount_total: 9_999 }))).toBe(200);
 	expect(await findings(at.paymentId)).toEqual([{ kind: "uncredited", reason: "refused: another amount" }]);
@@ -139,7 +139,7 @@ test("a partial payment or other currency alarms until it is fully refunded", as
 	expect(await balance(at.customer)).toBe(0);
 });
 
-test("a dispute or refund of an uncredited payment takes no credit", async () => {
+test("a dispute or refund of a payment that was never credited takes no credit", async () => {
 	const at = await atThePage("100");
 	await adjust(at.customer.accountId, MOST - 99e9);
 	await send("checkout.session.completed", sessionOf(at));
@@ -152,7 +152,7 @@ test("a dispute or refund of an uncredited payment takes no credit", async () =>
 	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
 });
 
-test("credit of a won dispute waits for room with an alarm, and spending continues", async () => {
+test("credit of a won dispute waits, with an alarm, until the balance has room for it", async () => {
 	const at = await atThePage("100");
 	const { accountId } = at.customer;
 	const dispute = { id: "dp_won", object: "dispute", payment_intent: at.paymentId, currency: "usd", amount: 10_000 };
@@ -177,14 +177,14 @@ test("credit of a won dispute waits for room with an alarm, and spending continu
 	expect(await balance(at.customer)).toBe(MOST - 10e9);
 });
 
-test("a payment of another product in the same Stripe account raises no alarm", async () => {
+test("a payment of another product at the same Stripe account raises no alarm", async () => {
 	const at = await atThePage();
 	const other = sessionOf(at, { id: "cs_other_shop", client_reference_id: "order-17" });
 	expect(await send("checkout.session.completed", other)).toBe(200);
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("an operator sees uncredited payments and closes them with a reason", async () => {
+test("an operator sees payments without credit and closes them with a reason", async () => {
 	const at = await atThePage();
 	await send("checkout.session.completed", sessionOf(at, { currency: "eur" }));
 	const boss = await operator(service);

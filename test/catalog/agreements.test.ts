@@ -54,7 +54,7 @@ function expected(made: readonly Agreement[], model: string, nowMs: number): Agr
 	return lastOf(model) ?? lastOf(null);
 }
 
-test("the last agreement that has begun gives the price at every moment", () => {
+test("at any time the agreement that began last gives the price of its models", () => {
 	for (let seed = 1; seed <= RUNS / 10; seed++) {
 		const random = createRandom(seed);
 		const models = ["a", "b", "c"].map((id) => modelOf(random, id));
@@ -87,7 +87,7 @@ test("the last agreement that has begun gives the price at every moment", () => 
 	}
 });
 
-test("a charge is the exact price of the agreed rate card, and at most its bound", () => {
+test("a charge is exactly the agreed price, and at most the reserved amount", () => {
 	const random = createRandom(1_971);
 	for (let run = 0; run < RUNS; run++) {
 		const list = cardOf(random, "m");

@@ -13,7 +13,7 @@ const problemsOf = (brand: string): string => {
 	}
 };
 
-test("a brand is read with variables, its mail address as a link", () => {
+test("a brand in the file is read with variables and its mail address as a link", () => {
 	const text = `models: nothing that matters here
 brand:
   name: \${NAME}
@@ -41,7 +41,7 @@ brand:
 	});
 });
 
-test("a file without `brand` has the default, and mistakes have their line", () => {
+test("a file without `brand` has the default brand, and mistakes have their line", () => {
 	expect(parseBrand("models: []", {})).toMatchObject({ name: null, accent: null, terms: null });
 	expect(problemsOf('  name: "<b>"')).toBe("3 brand.name: must be 1 to 40 characters, without < > and quotes");
 	expect(problemsOf("  accent: teal")).toContain("3 brand.accent: must be a colour");

@@ -24,7 +24,7 @@ function catalogOf(text: string, statements: Statements = stored) {
 }
 
 describe("a catalogue from a file", () => {
-	test("is empty before its first load, then finds models by id or alias", async () => {
+	test("has no models before its first load, then finds models by id or alias", async () => {
 		const { catalog } = catalogOf(oneModel({ id: "first", extra: "    aliases: [nick]\n" }));
 		expect(catalog.current()).toMatchObject({ revision: 0, models: new Map() });
 		expect(await catalog.reload()).toEqual({ ok: true });
@@ -40,7 +40,7 @@ describe("a catalogue from a file", () => {
 		expect(Object.isFrozen(model?.rateCard)).toBe(true);
 	});
 
-	test("stores batch rates as a separate card with versions", async () => {
+	test("stores batch rates as a rate card of their own, with versions", async () => {
 		const text = (rate: string, batch: string) =>
 			oneModel({
 				id: "batched",
@@ -62,7 +62,7 @@ describe("a catalogue from a file", () => {
 		expect(cards()).toEqual(["batched@2", "batched#batch@2", 200_000]);
 	});
 
-	test("keeps the previous snapshot if the file is wrong and shows every problem", async () => {
+	test("keeps the previous models if the file is wrong and shows every problem", async () => {
 		const { catalog, file, lines } = catalogOf(oneModel({ id: "kept" }));
 		await catalog.reload();
 		const before = catalog.current();
@@ -81,7 +81,7 @@ describe("a catalogue from a file", () => {
 		expect(before.models.get("kept")?.rateCard.version).toBe(1);
 	});
 
-	test("keeps the previous snapshot if the file is unreadable", async () => {
+	test("keeps the previous models if the file cannot be read", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "readable" }));
 		await catalog.reload();
 		file.text = "absent";
@@ -99,7 +99,7 @@ describe("a catalogue from a file", () => {
 		expect(catalog.current().revision).toBe(1);
 	});
 
-	test("calls all listeners although one throws", async () => {
+	test("calls all its listeners although one of them throws", async () => {
 		const { catalog } = catalogOf(`${oneModel({ id: "heard" })}limits: { connect_s: 7 }\n`);
 		const heard: unknown[] = [];
 		catalog.onChange(() => {
@@ -112,7 +112,7 @@ describe("a catalogue from a file", () => {
 		stop();
 	});
 
-	test("shares one further reload among calls during a reload", async () => {
+	test("reads the file once more for all calls that arrive during a reload", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "v1" }));
 		const first = catalog.reload();
 		file.text = oneModel({ id: "v2" });
@@ -121,7 +121,7 @@ describe("a catalogue from a file", () => {
 		expect(file.reads).toBe(2);
 	});
 
-	test("runs no two reloads in parallel if one is requested at another's end", async () => {
+	test("runs its reloads one after another, also if one is requested at another's end", async () => {
 		const reads: ((text: string) => void)[] = [];
 		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
 		const statements = stored;
@@ -137,7 +137,7 @@ describe("a catalogue from a file", () => {
 		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
 	});
 
-	test("applies new upstreams without a database, but not new prices", async () => {
+	test("applies new model servers without a database, but not new prices", async () => {
 		let away = false;
 		const flaky = new Proxy(stored, {
 			apply(target, self, given) {
@@ -172,14 +172,14 @@ describe("a catalogue without a file", () => {
 		expect(catalog.current()).toMatchObject({ revision: 2, models: new Map(), aliases: new Map() });
 	});
 
-	test("has the models of the last call if calls overlap", async () => {
+	test("has the models of the last of several calls that overlap", async () => {
 		const catalog = fixed();
 		// The first call stores a price and the second does not, so without a queue the second call could end first.
 		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
 		expect(catalog.current().models.size).toBe(0);
 	});
 
-	test("asserts that model names are distinct", async () => {
+	test("refuses two models with the same name", async () => {
 		const catalog = fixed();
 		await expect(catalog.setModels([chatSpec("twice"), chatSpec("twice")])).rejects.toThrow("every id and alias");
 	});

@@ -3,11 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck, parseCatalogFile } from "../../src/catalog/file.ts";
 import { CATALOGUE_ENV, FULL_CATALOGUE, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
-describe("the section rates", () => {
+describe("the section `rates` of the catalogue file", () => {
 	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("accepts %j USD per million", (input) => {
 		expect(problemsOf(oneModel({ input }))).toEqual([]);
 	});
-	test("shows a valid form in errors about numbers", () => {
+	test("shows the valid form of a number in the error about a wrong number", () => {
 		const rate = (input: string) =>
 			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
 		const asPlain = (plain: string, written: string) =>
@@ -36,7 +36,7 @@ describe("the section rates", () => {
 	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("refuses %j", (input) => {
 		expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
 	});
-	test("may have a cached_input above input", () => {
+	test("may have a `cached_input` above `input`", () => {
 		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
 		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);
 	});
@@ -48,10 +48,10 @@ describe("the section rates", () => {
 	});
 });
 
-describe("the section cors", () => {
+describe("the section `cors` of the catalogue file", () => {
 	const corsOf = (value: string) => parseCatalogFile(`${oneModel()}\ncors: ${value}`, {}).cors;
 
-	test("allows all origins, none, or those of a list", () => {
+	test("allows all origins, no origin, or the origins of a list", () => {
 		expect(parseCatalogFile(oneModel(), {}).cors).toBe("*");
 		expect(corsOf('"*"')).toBe("*");
 		expect(corsOf("off")).toEqual(new Set());
@@ -66,10 +66,10 @@ describe("the section cors", () => {
 	});
 });
 
-describe("the mode batch of a model", () => {
+describe("the mode `batch` of a model in the catalogue file", () => {
 	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
 
-	test("is read with its own batch rates or with the usual rates", () => {
+	test("is read with its own batch rates, or with the usual rates if it has none", () => {
 		const [usual] = parseCatalogFile(withBatch(""), {}).models;
 		expect([...(usual?.modes ?? [])]).toEqual(["chat"]);
 		expect(usual?.batch).toEqual({ rates: null });
@@ -80,7 +80,7 @@ describe("the mode batch of a model", () => {
 		expect(formatCatalogCheck(check)).toContain("; in batches: input 0.1, cached_input 0.1, output 0.2");
 	});
 
-	test("is refused alone, for other kinds, and with incomplete rates", () => {
+	test("is refused as only mode, for other kinds of models, and with incomplete rates", () => {
 		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
 		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
 			"modes: needs chat, completions or both in addition to batch",
@@ -103,7 +103,7 @@ describe("the mode batch of a model", () => {
 	});
 });
 
-describe("the command catalog check", () => {
+describe("the command `catalog check`", () => {
 	test("summarises a valid file", () => {
 		const check = checkCatalog(FULL_CATALOGUE, CATALOGUE_ENV);
 		expect(check).toMatchObject({
@@ -125,7 +125,7 @@ describe("the command catalog check", () => {
 	});
 });
 
-describe("the section routes", () => {
+describe("the section `routes` of the catalogue file", () => {
 	const models = `models:
   - { id: a, aliases: [nick], kind: embedding, rates: { input: "2" }, upstreams: [{ url: "http://127.0.0.1:1", model: a, dialect: tei }] }
   - { id: b, kind: embedding, rates: { input: "1" }, upstreams: [{ url: "http://127.0.0.1:2", model: b, dialect: tei }] }
@@ -133,7 +133,7 @@ describe("the section routes", () => {
 `;
 	const withRoutes = (...routes: string[]) => `${models}routes:\n${routes.map((route) => `  - ${route}`).join("\n")}`;
 
-	test("names models by id or alias, by default in the order of the file", () => {
+	test("names its models by id or alias, and tries them in the file's order by default", () => {
 		const { routes } = parseCatalogFile(
 			withRoutes("{ id: auto, models: [b, nick] }", "{ id: x, name: X, models: [b], by: speed }"),
 			{},
@@ -159,7 +159,7 @@ describe("the section routes", () => {
 		expect(problems).toContainEqual({ line: 6, message: expect.stringMatching(message) });
 	});
 
-	test("is printed with the order of its models by the check", () => {
+	test("is printed by `catalog check` with the order of its models", () => {
 		expect(formatCatalogCheck(checkCatalog(withRoutes("{ id: auto, models: [a, b], by: price }"), {}))).toContain(
 			"auto (route, by price): a, b",
 		);

@@ -75,7 +75,7 @@ describe("a valid tollgate.yaml", () => {
 		expect(parseCatalogFile(oneModel(), {}).limits).toEqual(DEFAULT_LIMITS);
 	});
 
-	test("has a default within its bounds for every limit", () => {
+	test("has defaults that lie within the bounds of each limit", () => {
 		const { bodyMemoryAccountBytesMax, answerMemoryBytesMax, answerMemoryAccountBytesMax, ...others } = DEFAULT_LIMITS;
 		const { filesBytesMax, healthIntervalMs, accounts, ...set } = others;
 		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(set).sort());
@@ -88,7 +88,7 @@ describe("a valid tollgate.yaml", () => {
 		}
 	});
 
-	test("has account limits in its order, with a model's tokens per minute", () => {
+	test("has the limits of accounts by tag, and a model's tokens per minute", () => {
 		const accounts =
 			"accounts: [{ tag: large, concurrency: 9 }, { tokens_per_minute: 60000, requests_per_minute: 600 }]";
 		const model = oneModel().replace(
@@ -107,14 +107,14 @@ describe("a valid tollgate.yaml", () => {
 		expect(JSON.stringify(wrong)).toMatch(/tag: must be 1 to 40.*tokens_per_minute/);
 	});
 
-	test("accepts decimals only for times and shares", () => {
+	test("accepts fractions only in limits of times and shares", () => {
 		for (const { name, max } of LIMIT_FIELDS) {
 			const check = checkCatalog(`${oneModel()}limits: { ${name}: ${max === 1 ? 0.5 : 5.5} }\n`, {});
 			expect({ name, ok: check.ok }).toEqual({ name, ok: name.endsWith("_s") || name.endsWith("_share") });
 		}
 	});
 
-	test("determines the total file space and the health interval", () => {
+	test("sets the total file space and the health interval through other limits", () => {
 		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
 		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });
 		expect(limitsOf("files_account_mb: 1024").filesBytesMax).toBe(10 * 1024 ** 3);
@@ -122,7 +122,7 @@ describe("a valid tollgate.yaml", () => {
 		expect(limitsOf("breaker_cool_s: 0.1").healthIntervalMs).toBe(500);
 	});
 
-	test("adapts the default of a limit that is related to a set one", () => {
+	test("raises or lowers the default of a limit to fit a related limit that is set", () => {
 		const cool = (text: string) => `${oneModel()}limits: { ${text} }\n`;
 		expect(parseCatalogFile(cool("breaker_cool_s: 300"), {}).limits.breakerCoolMsMax).toBe(300_000);
 		expect(parseCatalogFile(cool("total_s: 60"), {}).limits).toMatchObject({ firstEventMs: 60_000, silenceMs: 60_000 });
@@ -131,7 +131,7 @@ describe("a valid tollgate.yaml", () => {
 		]);
 	});
 
-	test("limits one account to at most the limit of all accounts", () => {
+	test("never allows one account more than the limit of all accounts", () => {
 		const chains = [
 			["body_mb", "body_memory_mb"],
 			["file_mb", "files_account_mb"],
@@ -264,7 +264,7 @@ extra: 1
 		},
 	);
 
-	test("include an alias that contains itself", () => {
+	test("include a YAML alias that contains itself", () => {
 		expect(linesOf("models: &a [*a]\n")[0]).toContain("1: models[0]: must be a mapping");
 	});
 
@@ -284,7 +284,7 @@ extra: 1
 		expect(linesOf(text)).toEqual(["7: models[0].upstreams[1]: the same url and model as in line 7"]);
 	});
 
-	test("are reported at their own line, wherever in the file", () => {
+	test("are reported at their own line, wherever they are in the file", () => {
 		const lines = FULL_CATALOGUE.split("\n");
 		const places = lines.flatMap((line, index) =>
 			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],
@@ -309,7 +309,7 @@ extra: 1
 describe("variables in a tollgate.yaml", () => {
 	const withName = (value: string) => oneModel({ extra: `    name: ${value}\n` });
 
-	test("stay one value, whatever they contain", () => {
+	test("are replaced by one value, whatever characters it contains", () => {
 		fc.assert(
 			fc.property(fc.string({ maxLength: 40 }), (suffix) => {
 				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
@@ -329,18 +329,18 @@ describe("variables in a tollgate.yaml", () => {
 		expect(file.models.length).toBe(1);
 	});
 
-	test("are replaced anywhere in a value, unless escaped", () => {
+	test("are replaced anywhere in a value, unless the variable is escaped", () => {
 		const env = { A: "1", B: "2" };
 		expect(parseCatalogFile(withName("x-${A}-${B}-$${A}"), env).models[0]?.name).toBe("x-1-2-${A}");
 	});
 
-	test("are not set if their name is an inherited property of objects", () => {
+	test("count as not set if only Object.prototype has a property of their name", () => {
 		expect(linesOf(withName("${constructor}"))).toEqual([
 			'8: models[0].name: the environment variable "constructor" is not set',
 		]);
 	});
 
-	test("may be empty in api_key, for a server without a key", () => {
+	test("may be empty in `api_key`, for a server without a key", () => {
 		const text = oneModel().replace("dialect: vllm", 'dialect: vllm, api_key: "${KEY}"');
 		expect(parseCatalogFile(text, { KEY: "" }).models[0]?.upstreams[0]?.apiKey).toBeNull();
 		const [problem] = linesOf(text, { KEY: "hunter2\n" });
@@ -348,7 +348,7 @@ describe("variables in a tollgate.yaml", () => {
 		expect(problem).not.toContain("hunter2");
 	});
 
-	test("are never repeated in messages", () => {
+	test("never show their values in messages", () => {
 		const secret = "hunter2-hunter2";
 		const text = FULL_CATALOGUE.replace(
 			/(id|name|kind|image_urls|url|model|dialect|keep_alive|context_length): [^,}\n]+/g,

@@ -18,7 +18,7 @@ const { secret } = await service.customer();
 const post = (body: unknown) => service.post("/v1/chat/completions", secret, body);
 
 describe("a changed limit applies to the next request:", () => {
-	test("the deadlines of a call", async () => {
+	test("the deadlines of a model call", async () => {
 		await service.serve(models, "  first_event_s: 1");
 		upstream.next(reply().hang());
 		expect((await errorOf(await post(ask("hi", { stream: true })))).error.code).toBe("upstream_timeout");
@@ -31,7 +31,7 @@ describe("a changed limit applies to the next request:", () => {
 		expect(text).toContain("upstream_timeout");
 	});
 
-	test("the size of a body, raised or lowered", async () => {
+	test("the largest size of a body, raised or lowered", async () => {
 		const body = ask("x".repeat(3 * 1024 * 1024));
 		await service.serve(models, "  body_mb: 2");
 		expect((await errorOf(await post(body))).status).toBe(413);
@@ -42,7 +42,7 @@ describe("a changed limit applies to the next request:", () => {
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 
-	test("the length of the queue, and the wait in the queue", async () => {
+	test("the length of the queue, and the longest wait in the queue", async () => {
 		const leave = new AbortController();
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;
@@ -58,13 +58,13 @@ describe("a changed limit applies to the next request:", () => {
 	});
 });
 
-describe("a changed limit applies to existing objects:", () => {
+describe("a changed limit applies to an object made before the change:", () => {
 	const changing = () => {
 		const now: { limits: ServiceLimits } = { limits: DEFAULT_LIMITS };
 		return { now, limits: () => now.limits };
 	};
 
-	test("a breaker", () => {
+	test("the circuit breaker of a model server", () => {
 		const { now, limits } = changing();
 		const breaker = createBreaker(createManualClock(), limits, () => false);
 		const fail = (account: string) => breaker.end(breaker.begin(account), "failed");
@@ -76,7 +76,7 @@ describe("a changed limit applies to existing objects:", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("the count of an address's failures", () => {
+	test("the count of failed requests of an address", () => {
 		const { now, limits } = changing();
 		const attempts = createFailedAttempts(
 			{ clock: createManualClock() },
@@ -89,7 +89,7 @@ describe("a changed limit applies to existing objects:", () => {
 	});
 });
 
-test("no object copies the limits when it is created", () => {
+test("every object reads the limits when it uses them, not when it is created", () => {
 	// These files read the limits for each request, so they may copy them.
 	const PER_REQUEST = ["gateway/serve/streaming.ts", "gateway/serve/serve.ts", "gateway/files/file-answers.ts"];
 	const source = join(import.meta.dir, "../../src");

@@ -16,7 +16,7 @@ const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...
 		...[answers.answerMemoryBytesMax, answers.answerMemoryAccountBytesMax],
 	].map((bytes) => bytes / MB);
 
-test("enough memory leaves the limits of the file unchanged", () => {
+test("limits in the file stay unchanged if the machine has enough memory", () => {
 	for (const gb of [4, 24]) expect(lowerLimitsToMemory(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
 	expect(inMb(DEFAULT_LIMITS)).toEqual([32, 256, 96, 1024, 256]);
 });
@@ -30,7 +30,7 @@ test.each([
 	expect(inMb(lowerLimitsToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
-test("the limit of a body is below an account's limit, and this below all memory", () => {
+test("one body may use less memory than one account, and an account less than all", () => {
 	for (const memoryMb of [16, 100, 777, 2048, 5000]) {
 		for (const [body, bodies] of [
 			[1, 1],

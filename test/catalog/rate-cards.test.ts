@@ -19,8 +19,8 @@ const versionsOf = async (model: string) =>
 		(row) => row.version,
 	);
 
-describe("pinRateCards", () => {
-	test("stores a first version and finds it again", async () => {
+describe("storing the rate cards of models", () => {
+	test("adds a first version and finds it again", async () => {
 		const first = (await pinRateCards(statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
 		const second = (await pinRateCards(statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
 		expect(first).toMatchObject({ id: "a/b@1", version: 1, ...ratesOf(10) });
@@ -28,7 +28,7 @@ describe("pinRateCards", () => {
 		expect(Math.abs((first?.createdS ?? 0) - Date.now() / 1000)).toBeLessThan(60);
 	});
 
-	test("stores a new version for each change of a price", async () => {
+	test("adds a new version for each change of a price", async () => {
 		for (const input of [10, 20, 10, 10]) await pinRateCards(statements, [{ id: "changing", rates: ratesOf(input) }]);
 		const history = await rateCardHistory(statements, "changing");
 		expect(history.map(({ id, input }) => [id, input as number])).toEqual([
@@ -38,19 +38,19 @@ describe("pinRateCards", () => {
 		]);
 	});
 
-	test("keeps the creation time of a model's first version", async () => {
+	test("keeps the time at which a model's first version was created", async () => {
 		await pinRateCards(statements, [{ id: "old", rates: ratesOf(1) }]);
 		await sql`update rate_card set created_at = '2020-01-01T00:00:00Z' where model = 'old'`;
 		const pinned = await pinRateCards(statements, [{ id: "old", rates: ratesOf(2) }]);
 		expect(pinned.get("old")).toMatchObject({ version: 2, createdS: Date.UTC(2020, 0, 1) / 1000 });
 	});
 
-	test("stores the largest rates exactly", async () => {
+	test("keeps the largest possible rates exactly", async () => {
 		const rates = ratesOf(1_000_000_000_000);
 		expect((await pinRateCards(statements, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
 	});
 
-	test("gives instances that start together the same version", async () => {
+	test("gives instances that start at the same time the same version", async () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
 		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {

@@ -19,7 +19,7 @@ const { statements, url } = await withDatabase();
 
 await pinRateCards(statements, [{ id: "m", rates: EVERY_RATE }]);
 
-test("the price lists for customers and for operators name every rate", () => {
+test("the price lists for customers and for operators have a label for every rate", () => {
 	const card: RateCard = { id: "m@1", version: 1, ...EVERY_RATE };
 	expect(openRouterPricing([card])).toEqual({
 		prompt: "0.000001",
@@ -33,7 +33,7 @@ test("the price lists for customers and for operators name every rate", () => {
 	expect(publicRates(card)).toEqual(EVERY_RATE);
 });
 
-test("`catalog check` names every rate", () => {
+test("`catalog check` prints every rate with its name", () => {
 	const model = (kind: string, given: string) => `  - id: ${kind}
     kind: ${kind}
     context_length: 8192
@@ -57,7 +57,7 @@ test("`catalog check` names every rate", () => {
 	);
 });
 
-test("`catalog rates` names every rate", async () => {
+test("`catalog rates` prints every rate with its name", async () => {
 	const free = 0 as PicoUsdPerUnit;
 	await pinRateCards(statements, [{ id: "painter", rates: { ...EVERY_RATE, audioSecond: free, search: free } }]);
 	const secret = "s".repeat(32);
@@ -74,7 +74,7 @@ test("`catalog rates` names every rate", async () => {
 	expect(line).toMatch(/^painter@1 +\S+Z +1 +2 +3 +0\.000004 +0\.000005$/);
 });
 
-describe("the lines of a bill name the rate", () => {
+describe("the lines of a bill name each rate", () => {
 	const line = (name: string, units: number, unit: string) => ({
 		name,
 		units,

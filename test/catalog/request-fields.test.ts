@@ -43,8 +43,8 @@ function read(text: string): { warnings: string[]; parameters: string[] } {
 	};
 }
 
-describe("a parameter that a server's dialect cannot express", () => {
-	test("is removed with a warning for each dialect", () => {
+describe("a request parameter that a model server's dialect does not have", () => {
+	test("is removed, and the check of the file warns for each dialect", () => {
 		expect(read(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual({
 			warnings: [
 				'10: models[0].parameters[1]: "n" is ignored because dialect ollama does not support it: its servers return one choice regardless of `n`',

@@ -35,7 +35,7 @@ function catalogAt(nowMs: number, text = TEXT) {
 	return { clock, file, catalog: createCatalog({ ...deps, readFile: async () => file.text }) };
 }
 
-test("a model is served until its retirement day", async () => {
+test("a model is served until its retirement day and refused from then on", async () => {
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 1);
 	await catalog.reload();
 	const listed = () =>
@@ -85,7 +85,7 @@ test("a model is served until its retirement day", async () => {
 	expect(listed()).toEqual(before);
 });
 
-test("a request for the retired last model of a kind gets an error with the day", async () => {
+test("a request for a kind whose last model retired gets an error with the day", async () => {
 	const text = `models:
   - id: vectors
     kind: embedding
@@ -112,7 +112,7 @@ test("a private model and its route are unknown after the retirement day", async
 		expect(englishText(notFoundText(catalog.current(), name))).toContain("does not exist");
 });
 
-test("a model retires on its day although the file is unchanged", async () => {
+test("a model retires on its day without a change of the file", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);

@@ -48,7 +48,7 @@ function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 	return { next, said, reloads: () => reloads };
 }
 
-describe("the watch of the catalogue's file reads a change made by", () => {
+describe("the watch of the catalogue file notices a change made by", () => {
 	test("an atomic rename over the file", async () => {
 		writeFileSync(path, "one");
 		const { next } = watchIt({ pollMs: 10 });
@@ -93,7 +93,7 @@ describe("the watch of the catalogue's file reads a change made by", () => {
 	});
 });
 
-test("the watch repeats a reload that failed for a temporary reason", async () => {
+test("the watch of the catalogue file repeats a reload that failed temporarily", async () => {
 	writeFileSync(path, "one");
 	const answers = [AWAY, AWAY, { ok: false, lasting: true, problems: [] } as const];
 	const { next, reloads } = watchIt({ pollMs: 20, answer: () => answers.shift() ?? OK });
@@ -108,7 +108,7 @@ test("the watch repeats a reload that failed for a temporary reason", async () =
 	expect(await seen).toBe("two");
 });
 
-test("the watch does not read a file that is still being written", async () => {
+test("the watch of the catalogue file waits until the file is completely written", async () => {
 	writeFileSync(path, "one");
 	const { next } = watchIt({ pollMs: 60 });
 	expect(await next()).toBe("one");
@@ -121,7 +121,7 @@ test("the watch does not read a file that is still being written", async () => {
 	expect(await next()).toBe(text);
 });
 
-test("the watch reports an unreadable file and reads it once it is readable", async () => {
+test("the watch reports an unreadable catalogue file and reads it once it is readable", async () => {
 	writeFileSync(path, "one");
 	const { next, said } = watchIt({ pollMs: 5 });
 	await next();
@@ -143,7 +143,7 @@ test("the watch reports an unreadable file and reads it once it is readable", as
 	]);
 });
 
-test("the watch reads nothing after `stop`", async () => {
+test("the watch of the catalogue file reads nothing more after its `stop`", async () => {
 	writeFileSync(path, "one");
 	const { next, reloads } = watchIt({ pollMs: 5 });
 	await next();

@@ -19,7 +19,7 @@ const AT_LEAST = { answers: 40, faults: 3 };
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
-test(`four independent counts agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
+test(`four counts of the money agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
 	const result = await runChaos({
 		seed: SEED,
 		forMs: FOR_MS,
@@ -78,7 +78,7 @@ function refusals(
 	return causes;
 }
 
-test("the verdict counts a refusal of a warm key that no fault excuses", () => {
+test("the verdict of a chaos run counts a refusal that no fault explains", () => {
 	const away = { why: "was away", fromMs: 1_200, untilMs: 1_800 };
 	expect(refusals([WHOLE, REFUSED])).toEqual({ "503 service_unavailable: warm": 1 });
 	expect(refusals([WHOLE, {}])).toEqual({ "no answer: warm": 1 });
@@ -88,7 +88,7 @@ test("the verdict counts a refusal of a warm key that no fault excuses", () => {
 	});
 });
 
-test("the verdict excuses a refusal after a fault of the instance", () => {
+test("the verdict of a chaos run excuses a refusal after a fault of the instance", () => {
 	const during = { why: "was away", fromMs: 1_050, untilMs: 1_800 };
 	const between = { why: "was away", fromMs: 200, untilMs: 900 };
 	expect(refusals([REFUSED])).toEqual({ "503 service_unavailable: the key was not warm there": 1 });
@@ -106,13 +106,13 @@ test("the verdict excuses a refusal after a fault of the instance", () => {
 	});
 });
 
-test("the verdict counts a request that reached the model server as admitted", () => {
+test("the verdict of a chaos run excuses a refusal that reached the model server", () => {
 	expect(refusals([WHOLE, { ...REFUSED, status: 502 }], { reached: [REFUSED.uuid] })).toEqual({});
 	expect(refusals([WHOLE, { left: true }])).toEqual({});
 	expect(refusals([WHOLE, REFUSED], { isSteady: false })).toEqual({});
 });
 
-test("the verdict counts a key as warm only once it was served on the new day", () => {
+test("the verdict of a chaos run expects a key to work once served on the new day", () => {
 	const refused = { "503 service_unavailable: the key was not warm there": 1 };
 	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual(refused);
 	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({
@@ -121,7 +121,7 @@ test("the verdict counts a key as warm only once it was served on the new day", 
 	});
 });
 
-test("in every hour, a day ends in some time zone", () => {
+test("in every hour of the day, midnight occurs in some time zone", () => {
 	for (const fromMs of [Date.now(), Date.UTC(2027, 2, 28, 0, 30), Date.UTC(2028, 1, 29, 23, 59, 59)]) {
 		const { timeZone, atMs } = nextMidnight(fromMs);
 		expect(atMs).toBeGreaterThan(fromMs);

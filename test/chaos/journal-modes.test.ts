@@ -107,7 +107,7 @@ const arrivalOf = async (one: SentRequest): Promise<Arrival | undefined> =>
 	(await upstream.report()).findLast((arrival) => uuidOf(arrival.requestId) === one.uuid);
 
 for (const mode of MODES) {
-	describe(`JOURNAL=${mode}`, () => {
+	describe(`a gateway with JOURNAL=${mode}`, () => {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
 		test("answers complete and streamed requests", async () => {
@@ -131,7 +131,7 @@ for (const mode of MODES) {
 			if (mode === "remote") expect(known).toBe(SAMPLES);
 		}, 60_000);
 
-		test("delays the first byte as promised, and never the upstream", async () => {
+		test("delays the first byte as the mode promises, and never the call of the model", async () => {
 			await waitFor(async () => (await ask(WHOLE)).complete, "the instance to admit");
 			const before = (await upstream.report()).length;
 			member.proxy.freeze();
@@ -154,7 +154,7 @@ for (const mode of MODES) {
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
 
-		test("charges what was delivered after kill -9, except 64 tokens at most", async () => {
+		test("charges what it delivered before kill -9, except for at most 64 tokens", async () => {
 			const finished = await Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
 			const { running, heard } = begin(ask, CUT);
@@ -189,7 +189,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("loses with its disk only what the mode allows", async () => {
+test("a gateway that loses its disk loses only what its JOURNAL mode allows", async () => {
 	// All modes at the same time, because each waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

@@ -86,8 +86,8 @@ async function admittedAt(uuid: string): Promise<number> {
 	return at as number;
 }
 
-describe("revocation on several instances under load", () => {
-	test(`admits nothing after each of ${REVOKES} revocations, before the next heartbeat`, async () => {
+describe("a key revoked on several instances under load", () => {
+	test(`is refused before the next heartbeat after each of ${REVOKES} revocations`, async () => {
 		const account = await fleet.account();
 		const latencies: number[] = [];
 		const soonest = fleet.members.map(() => Number.POSITIVE_INFINITY);
@@ -138,7 +138,7 @@ describe("revocation on several instances under load", () => {
 
 	// Only in the long run: `cluster/taking-rights.test.ts` covers the wait itself.
 	test.if(LONG)(
-		"is effective when the command `key revoke` returns",
+		"is refused everywhere once the command `key revoke` returns",
 		async () => {
 			const key = await fleet.key(await fleet.account());
 			const asking = keepAsking(key);
@@ -153,7 +153,7 @@ describe("revocation on several instances under load", () => {
 		30_000,
 	);
 
-	test("takes at most the lease of a paused instance", async () => {
+	test("is refused at the latest when the lease of a paused instance ends", async () => {
 		const key = await fleet.key(await fleet.account());
 		const asking = keepAsking(key, 25);
 		await asking.served();

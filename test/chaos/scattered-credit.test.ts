@@ -62,8 +62,8 @@ async function spendDown(
 	}
 }
 
-describe("credit spread over three instances", () => {
-	test("serves an account until less than a request's reservation is left", async () => {
+describe("three instances that share one account's credit", () => {
+	test("serve the account until less than a request's reservation is left", async () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
 		const figures: string[] = [];
@@ -87,7 +87,7 @@ describe("credit spread over three instances", () => {
 		console.log(`requests served of those affordable: ${figures.join(", ")}`);
 	}, 60_000);
 
-	test("serves a key until less than a request's reservation is left of its cap", async () => {
+	test("serve a key until less than a request's reservation is left of its cap", async () => {
 		const need = await needOf();
 		const cap = need + CAP_REQUESTS * CHARGE;
 		const key = await fleet.key(await fleet.account(), { capNanoUsd: nanoUsd(cap) });
@@ -100,7 +100,7 @@ describe("credit spread over three instances", () => {
 		);
 	}, 30_000);
 
-	test("serves requests from other instances' idle slices and never overspends", async () => {
+	test("serve requests from credit idle on other instances and never overspend", async () => {
 		const need = await needOf();
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
@@ -138,7 +138,7 @@ describe("credit spread over three instances", () => {
 		return key;
 	}
 
-	test("returns idle credit of a stopping instance before a refusal", async () => {
+	test("serve a request from the idle credit of an instance that is stopping", async () => {
 		const leaver = fleet.members[1] as FleetMember;
 		const key = await allAt(leaver);
 		const release = leaver.proxy.hold("to server", / ledger$/);
@@ -151,7 +151,7 @@ describe("credit spread over three instances", () => {
 		expect((await askOf(key, 0)).status).toBe(200);
 	}, 30_000);
 
-	test("returns idle credit of an instance whose database server changed", async () => {
+	test("serve a request from idle credit of an instance whose database server changed", async () => {
 		const mover = fleet.members[2] as FleetMember;
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);

@@ -10,7 +10,7 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 const { url } = await withDatabase();
 const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers(url);
 
-test("an instance replaces silent connections before its lease ends", async () => {
+test("an instance replaces connections that went silent before its lease ends", async () => {
 	const { account, key, before } = await warmKey();
 	const leaseUntilMs = async () =>
 		Number(
@@ -36,7 +36,7 @@ test("an instance replaces silent connections before its lease ends", async () =
 	expect(failed).toEqual([]);
 }, 60_000);
 
-test("an instance stops and settles everything despite silent connections", async () => {
+test("an instance stops and settles everything although its connections are silent", async () => {
 	await warmKey(KNOWN_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();

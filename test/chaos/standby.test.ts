@@ -14,7 +14,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl
 const member = fleet.members[0] as FleetMember;
 const { sql } = fleet;
 
-test("an instance serves known keys after a takeover that lost the last key changes", async () => {
+test("an instance serves known keys after a failover that lost the last key changes", async () => {
 	const account = await fleet.account();
 	const key = await fleet.key(account);
 	const ask = () => sendChat(member, key, { words: 3, stream: false, maxTokens: 5 });

@@ -29,8 +29,8 @@ const outputOf = (path: string) =>
 		.map((line) => JSON.parse(line) as { custom_id: string; response: { status_code: number } | null });
 const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
 
-describe("tollgate batch run", () => {
-	test("sends a file and downloads its answers; a second run starts no batch", async () => {
+describe("the command `tollgate batch run`", () => {
+	test("sends a file and saves its answers, and starts no second batch if run again", async () => {
 		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");
@@ -51,7 +51,7 @@ describe("tollgate batch run", () => {
 		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
 	}, 60_000);
 
-	test("sends numbers unchanged", async () => {
+	test("sends the numbers of a line with all their digits", async () => {
 		const path = join(folder, "numbers.jsonl");
 		const plain = '{"max_tokens":8,"seed":9007199254740993,"messages":[{"role":"user","content":"one"}]}';
 		const whole = `{"custom_id":"w","body":${plain.replace('"seed"', '"top_p":1.0,"seed"')}}`;
@@ -63,7 +63,7 @@ describe("tollgate batch run", () => {
 		expect(lines.map((line) => JSON.parse(line).body.model)).toEqual(["m", "m"]);
 	});
 
-	test("continues a batch that an interrupted call created, or its upload", async () => {
+	test("continues the upload, the batch or the download of an interrupted run", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);
 		const { batch } = (await run(path, "--json")).json<{ batch: RemoteBatch }>();
 		const output = `${path}.output.jsonl`;
@@ -74,7 +74,7 @@ describe("tollgate batch run", () => {
 		expect([readFileSync(output, "utf8"), existsSync(half)]).toEqual([whole, false]);
 	}, 60_000);
 
-	test("reports failed lines, an invalid file and a key without the right", async () => {
+	test("reports failed lines, an invalid file and a key without the right to batches", async () => {
 		const failing = inputOf("failing.jsonl", [body("one"), { ...body("two"), n: -1 }]);
 		const failed = await run(failing);
 		expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining("1 failed")]);
@@ -95,7 +95,7 @@ describe("tollgate batch run", () => {
 		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
 	}, 60_000);
 
-	test("accepts a file that was corrected before its upload, or has a byte order mark", async () => {
+	test("accepts a corrected file, and a file with a byte order mark", async () => {
 		const path = inputOf("mended.jsonl", [body("one"), "no json"]);
 		expect((await run(path)).exitCode).toBe(1);
 		writeFileSync(path, `\uFEFF${JSON.stringify(body("one"))}\r\n`);
@@ -103,7 +103,7 @@ describe("tollgate batch run", () => {
 		expect([mended.exitCode, mended.stderr]).toEqual([0, ""]);
 	}, 60_000);
 
-	test("on interrupt says that the batch continues; a second call follows it", async () => {
+	test("says on an interrupt that the batch continues, and follows it if run again", async () => {
 		const gate = Promise.withResolvers<void>();
 		upstream.next(reply().text("an answer").behind(gate.promise));
 		const path = inputOf("interrupted.jsonl", [body("one")]);
@@ -124,7 +124,7 @@ describe("tollgate batch run", () => {
 		expect(upstream.requests.length).toBe(sent + 1);
 	}, 60_000);
 
-	test("prints the reason for a pause if there is no progress bar", async () => {
+	test("prints the reason for a pause of the batch if there is no progress bar", async () => {
 		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
 		const path = inputOf("poor.jsonl", [body("one")]);
 		const child = Bun.spawn([...PROGRAM, "batch", "run", path, "--model", "test-model"], {

@@ -38,7 +38,7 @@ test("`ledger seals` lists sealed days in pages, newest first", async () => {
 	await database.sql`delete from sealed_day`;
 });
 
-test("sealed days are archived; verifying a changed archive file exits 1", async () => {
+test("`ledger archive` archives sealed days; a changed archive fails verification", async () => {
 	const archive = join(folder, "archive");
 	expect((await run("ledger", "archive", archive)).json<{ days: string[] }>().days).toEqual([]);
 	expect((await run("ledger", "verify", archive)).exitCode).toBe(1);

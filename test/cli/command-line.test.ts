@@ -31,7 +31,7 @@ const complaintOf = (...argv: string[]) => {
 	return undefined;
 };
 
-describe("a command line", () => {
+describe("the parser of a command line", () => {
 	test("passes options and arguments to the command unchanged", () => {
 		const input = inputOf("p1", "--to", "-5", "--by-air", "by hand", "--json");
 		expect([input.argument(0), input.optionalArgument(1), input.required("to")]).toEqual(["p1", "by hand", "-5"]);
@@ -64,7 +64,7 @@ describe("a command line", () => {
 		expect(complaintOf("serve", "now")).toContain("serve");
 	});
 
-	test("reports an option in the place of a value as a missing value", () => {
+	test("reports a missing value if an option stands in the value's place", () => {
 		expect(complaintOf("parcel", "send", "p1", "--to", "--json")).toContain("--to");
 	});
 

@@ -8,7 +8,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, env, run, newAccount, newKey } = await withCommands();
 
-test("no output of a command contains terminal control characters", async () => {
+test("the output of every command has no terminal control characters", async () => {
 	const name = "one\u001b[2J\u009b31m\u202etwo\u{e0041}";
 	const id = await newAccount();
 	await database.sql`update account set name = ${name} where id = ${id}`;
@@ -54,7 +54,7 @@ test("a usage error exits 2, with the reason on stderr and nothing on stdout", a
 	}
 });
 
-test("a refused command exits 1 with the reason on stderr, with --json as JSON", async () => {
+test("a command that is refused exits 1 with the reason on stderr, in JSON for --json", async () => {
 	const account = await newAccount();
 	const [little, missing] = await Promise.all([
 		run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little"),
@@ -67,7 +67,7 @@ test("a refused command exits 1 with the reason on stderr, with --json as JSON",
 	expect([missing.exitCode, missing.stdout, missing.stderr]).toEqual([1, "", "error: There is no account acc_none.\n"]);
 });
 
-test("every command says in one line that an unknown id does not exist", async () => {
+test("every command given an unknown id says in one line that it does not exist", async () => {
 	const more: Record<string, string[]> = {
 		"account update": ["--name", "n"],
 		"key update": ["--name", "n"],
@@ -87,7 +87,7 @@ test("every command says in one line that an unknown id does not exist", async (
 	expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 });
 
-test("every command and list says that an unknown account does not exist", async () => {
+test("every command given an unknown account says that it does not exist", async () => {
 	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9", reason: "why" };
 	const named = COMMANDS.filter(({ options }) => options.account !== undefined);
 	expect(named.map(({ name }) => name)).toContain("topup list");
@@ -104,7 +104,7 @@ test("every command and list says that an unknown account does not exist", async
 	}
 });
 
-test("lists accept an account's mail address, as `account show` does", async () => {
+test("every list command accepts an account's mail address, as `account show` does", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(database.statements, { email, vouched: true });
 	await newKey(id);
@@ -145,7 +145,7 @@ test("`help` and `version` need no configuration", async () => {
 	});
 });
 
-test("a command that loses its connection says that it may have taken effect", async () => {
+test("a command that loses its database connection says it may have taken effect", async () => {
 	const account = await newAccount();
 	await database.sql.unsafe(`
 		create function cut_off() returns trigger language plpgsql as $$ begin

@@ -8,7 +8,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, env, run, newAccount, newKey } = await withCommands();
 
-test("commands for accounts, top-ups and keys print what their help documents", async () => {
+test("commands for accounts, top-ups and keys print what their help describes", async () => {
 	const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
 	expect(account.exitCode).toBe(0);
 	const { id } = account.json<{ id: string }>();
@@ -59,7 +59,7 @@ test("commands for accounts, top-ups and keys print what their help documents", 
 	expect(loaded.account).toEqual(plainAccountFields);
 });
 
-test("lists print `data` and `next`, with which the next call continues", async () => {
+test("list commands print `data` and `next`, with which the next call continues", async () => {
 	const account = await newAccount();
 	const ids: string[] = [];
 	for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
@@ -79,7 +79,7 @@ test("lists print `data` and `next`, with which the next call continues", async 
 	expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
 });
 
-test("a read-only key is created without a cap, listed as read-only", async () => {
+test("a read-only key is created without a cap and listed as read-only", async () => {
 	const account = await newAccount();
 	const make = ["key", "create", "--account", account, "--name", "dashboard", "--reads-only"];
 	expect((await run(...make, "--cap-usd", "1")).exitCode).toBe(2);
@@ -104,7 +104,7 @@ test("an expired key is listed as expired", async () => {
 	expect(stdout).not.toContain("active");
 });
 
-test("lists contain no secret", async () => {
+test("the output of list commands contains no secret", async () => {
 	const account = await newAccount();
 	const { secret } = await newKey(account);
 	const listed = await run("key", "list", "--account", account);
@@ -181,7 +181,7 @@ test("`key update` changes a key and `key rotate` replaces it", async () => {
 	]);
 });
 
-test("the output without --json has the content of the JSON", async () => {
+test("the output of a command without --json says the same as its JSON", async () => {
 	const account = await newAccount();
 	const [shown, created] = await Promise.all([
 		runHere(["account", "show", account], env),
@@ -216,7 +216,7 @@ test("a management key gets its scopes; a wrong scope is refused", async () => {
 	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
 });
 
-test("`promotion create` gives credit once per reference; a large amount waits", async () => {
+test("`promotion create` gives credit once per reference; large sums are pending", async () => {
 	const id = await newAccount();
 	const give = (usd: string, reference: string, ...more: string[]) => {
 		const asked = ["--account", id, "--usd", usd, "--reason", "welcome", "--reference", reference];
@@ -231,7 +231,7 @@ test("`promotion create` gives credit once per reference; a large amount waits",
 	expect((await run("account", "show", id)).json<object>()).toMatchObject({ balance_usd: "5.00" });
 });
 
-test("price agree sets prices once per reference, those far from the list wait", async () => {
+test("`price agree` sets prices once per reference; unusual prices are pending", async () => {
 	const id = await newAccount();
 	const agree = (reference: string, ...terms: string[]) => {
 		const asked = ["--account", id, "--reason", "contract 7", "--reference", reference, ...terms];

@@ -27,7 +27,7 @@ async function startBeforeMuteDatabase(role: string) {
 }
 
 test.each(Object.entries(SIGNALS))(
-	"a starting process of role %s continues after %p",
+	"a process of role %s that is starting is not ended by signals %p",
 	async (role, signals) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		for (const signal of signals) child.kill(signal);

@@ -28,7 +28,7 @@ function startCheck(runner: readonly string[] = []): Bun.Subprocess {
 }
 
 describe("without DATABASE_URL", () => {
-	test("a command starts the embedded database, or uses a running one", async () => {
+	test("a command starts the embedded database, or uses the running one", async () => {
 		const env = { DATA_DIR: join(folder, "data") };
 		const { dataDir } = loadConfig(env, folder);
 		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder, FROM_SOURCE);

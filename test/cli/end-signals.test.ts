@@ -9,7 +9,7 @@ const PROGRAM = `
 	setInterval(() => {}, 1000);
 `;
 
-test("a second SIGINT within a second counts as the first one", async () => {
+test("a process ignores a second SIGINT that follows the first within a second", async () => {
 	const child = Bun.spawn([process.execPath, "-e", PROGRAM], { stdout: "pipe" });
 	let out = "";
 	for await (const chunk of child.stdout) {

@@ -32,7 +32,7 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 
 // Both roles share the code, so the short form tests only the console.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
-	test(`a bug at the start of a ${role} exits 1`, async () => {
+	test(`a ${role} that fails by a bug during its start exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {
 			preload: bugAfter("unhandledRejection"),
 			ready: A_BUG,
@@ -41,7 +41,7 @@ for (const role of LONG ? ["gateway", "console"] : ["console"])
 	}, 60_000);
 
 for (const role of LONG ? ["gateway", "console"] : ["gateway"])
-	test(`a bug at the stop of a ${role} exits 1`, async () => {
+	test(`a ${role} that fails by a bug during its stop exits 1`, async () => {
 		const server = await startServe(environment(`stopping-${role}`, { ROLE: role, DRAIN_S: "1" }), {
 			preload: bugAfter("SIGTERM"),
 		});
@@ -54,7 +54,7 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 		expect(await server.exited).toBe(1);
 	}, 60_000);
 
-test("a gateway killed during a stop makes the parent exit 1 and log the gateway", async () => {
+test("the parent process exits 1 and logs the gateway if it was killed during a stop", async () => {
 	const server = await startServe(environment("killed", { ROLE: "all", DRAIN_S: "4" }), {
 		ready: "all processes are ready",
 	});
@@ -68,7 +68,7 @@ test("a gateway killed during a stop makes the parent exit 1 and log the gateway
 	]);
 }, 60_000);
 
-test.if(LONG)("a stop during a rolling restart does not log that all were replaced", async () => {
+test.if(LONG)("a service stopped during a rolling restart does not log that it completed", async () => {
 	const server = await startServe(environment("replaced", { ROLE: "all", DRAIN_S: "4" }), {
 		ready: "all processes are ready",
 	});

@@ -55,7 +55,7 @@ test.each([
 	expect(message).not.toContain("\n");
 });
 
-test("a database error says whether the statement took effect", () => {
+test("a command's error from the database says whether the statement took effect", () => {
 	const of = {
 		"The command may have taken effect": [new DatabaseTimeout("late"), new AnswerLost("no row")],
 		"Nothing was changed: try again": [new DatabaseBusy("a row is held")],
@@ -69,7 +69,7 @@ test("a database error says whether the statement took effect", () => {
 		}
 });
 
-test("the error of a starting database server does not blame DATABASE_URL", () => {
+test("a command's error from a starting database server does not blame DATABASE_URL", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
 	expect(explainError(error).message).toContain("Wait until PostgreSQL has started");
 });

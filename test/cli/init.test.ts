@@ -22,8 +22,8 @@ const ports = [
 const init = (...args: string[]) => runCli(["init", ...args], {}, folder);
 const read = (name: string) => readFileSync(join(folder, name), "utf8");
 
-describe("init", () => {
-	test("writes the servers that answer into a file that the service accepts", async () => {
+describe("the command `init`", () => {
+	test("writes a valid file with the model servers that answered", async () => {
 		const written = await init("--ports", ports, "--json");
 		expect(written).toMatchObject({ exitCode: 0, stderr: "" });
 		expect(written.json<{ models: { id: string }[] }>().models.map(({ id }) => id)).toEqual([
@@ -44,7 +44,7 @@ describe("init", () => {
 		expect([checked.exitCode, checked.stdout.split("\n")[0]]).toEqual([0, expect.stringContaining("4 models")]);
 	});
 
-	test("overwrites a file only with --force, never through a link", async () => {
+	test("overwrites a file only with --force, and never through a link", async () => {
 		writeFileSync(join(folder, "mine.yaml"), "mine");
 		symlinkSync(join(folder, "nowhere"), join(folder, "link.yaml"));
 		for (const name of ["mine.yaml", "link.yaml"]) {
@@ -58,7 +58,7 @@ describe("init", () => {
 		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
 	});
 
-	test("leaves no partial file on a full disk and keeps an existing one", async () => {
+	test("leaves no partial file on a full disk, and keeps the file that existed", async () => {
 		writeFileSync(join(folder, "kept.yaml"), "models: []\n");
 		for (const words of [["cut.yaml"], ["kept.yaml", "--force"]]) {
 			const child = Bun.spawn(
@@ -74,7 +74,7 @@ describe("init", () => {
 		expect(read("kept.yaml")).toBe("models: []\n");
 	}, 20_000);
 
-	test("writes a valid example as comments if no server answers", async () => {
+	test("writes a valid file with examples as comments if no server answered", async () => {
 		const written = await init("empty.yaml", "--ports", "1");
 		expect([written.exitCode, written.stdout]).toEqual([0, expect.stringContaining("No model server answered")]);
 		const text = read("empty.yaml");
@@ -89,7 +89,7 @@ describe("init", () => {
 	});
 });
 
-test("writes a valid file whatever a server calls its model", () => {
+test("writes a valid file whatever name a server gives its model", () => {
 	const name = fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }).filter((text) => !text.includes("${"));
 	const servable = name.filter((text) => text.trim() === text && !/\p{Cc}/u.test(text));
 	fc.assert(

@@ -29,7 +29,7 @@ for (const [role, started, asked] of [
 			] as const)
 		: []),
 ] as const)
-	test(`a stopping ${role} is not ready and closes idle connections after an answer`, async () => {
+	test(`a stopping ${role} is not ready and closes idle connections after one answer`, async () => {
 		const server = await startServe(environment(role, { ROLE: role, DRAIN_S }), { ready: started });
 		const kept = asked.map((request) => ({ request, client: createKeepAliveClient(server.url) }));
 		for (const { request, client } of kept)
@@ -42,7 +42,7 @@ for (const [role, started, asked] of [
 		expect(await server.exited).toBe(0);
 	}, 60_000);
 
-test("a second signal to the parent ends all processes, also a hanging one", async () => {
+test("a second signal to the parent ends all child processes, even a hanging one", async () => {
 	const twice = environment("twice", { ROLE: "all", DRAIN_S });
 	const server = await startServe(twice, { ready: "all processes are ready" });
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");

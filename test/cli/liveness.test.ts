@@ -41,7 +41,7 @@ function watched() {
 	};
 }
 
-test("the watch reports a hang after three missed answers and checks no more", async () => {
+test("the liveness watch reports a hang once after three missed answers in a row", async () => {
 	const one = watched();
 	one.answers.push("yes", "never", "no", "never");
 	await one.pass(5);
@@ -52,14 +52,14 @@ test("the watch reports a hang after three missed answers and checks no more", a
 	expect(one.seen.asked).toBe(4);
 });
 
-test("the watch resets the count of missed answers after an answer", async () => {
+test("the liveness watch counts missed answers anew after an answer", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "yes", "no", "no", "yes");
 	await one.pass(10);
 	expect(one.seen).toEqual({ asked: 10, left: 0, hung: 0 });
 });
 
-test("a stopped watch reports no hang", async () => {
+test("the liveness watch reports no hang after it was stopped", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "never");
 	await one.pass(3);

@@ -14,7 +14,7 @@ const database = await withDatabase();
 const { folder, environment } = serviceFolder(database);
 const short = { DRAIN_S: "2", LEASE_TTL_S: "5" };
 
-describe("serve", () => {
+describe("the command `serve`", () => {
 	test("serves until SIGTERM, leaves the cluster and exits 0", async () => {
 		const env = environment("whole", short);
 		const server = await startServe({ ...env, ROLE: "all" });
@@ -26,7 +26,7 @@ describe("serve", () => {
 		expect(await instances()).toEqual([]);
 	});
 
-	test("exits 0 without the database and says that its journal must be kept", async () => {
+	test("exits 0 without a database, and says that its journal must be kept", async () => {
 		const { hostname, port } = new URL(database.url);
 		const way = startTcpProxy({ hostname, port: Number(port) });
 		try {
@@ -53,7 +53,7 @@ describe("serve", () => {
 		expect(await server.exited).toBe(0);
 	});
 
-	test("exits 1 in each role for a HOST of another machine, and names it", async () => {
+	test("exits 1 in each role if HOST is an address of another machine, and names it", async () => {
 		const roles = ["all", "gateway", "console"];
 		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
 		const apart = { GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };
@@ -73,7 +73,7 @@ describe("serve", () => {
 			]);
 	}, 60_000);
 
-	test("exits 1 with a reason for a used port, wrong catalogue or configuration", async () => {
+	test("exits 1 with a reason for a used port, a wrong catalogue or configuration", async () => {
 		const env = environment("bad");
 		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
 		const inUse = await runCli(["serve"], { ...env, PORT: String(taken.port) });

@@ -14,7 +14,7 @@ test.each(["", ",", " , "])("an empty list of models (%p) is wrong usage, not al
 	expect(() => parseLimits(givenModels(models))).toThrow(UsageError);
 });
 
-test("`all` allows all models; a list of models is separated by commas", () => {
+test("the option for models takes `all` or a list of models separated by commas", () => {
 	expect(parseLimits(givenModels("all"))).toEqual({ models: null });
 	expect(parseLimits(givenModels("a, b"))).toEqual({ models: ["a", "b"] });
 });

@@ -155,15 +155,15 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 	expect([...workers].toSorted()).toEqual(["gateway-1", "gateway-2"]);
 }
 
-describe("workers on one port", () => {
-	test("each worker takes some requests, reports the metrics of all", async () => {
+describe("two gateway processes on one port", () => {
+	test("share the requests, and each reports the metrics of both", async () => {
 		const service = await sharedWorkers();
 		expect(service.workerPids()).toHaveLength(2);
 		expect(await liveInstances("worked")).toBe(2);
 		await expectOneScrapeForAll(service.url);
 	});
 
-	test("a rolling restart replaces all workers without a refusal", async () => {
+	test("are both replaced by a rolling restart without a refused request", async () => {
 		const service = await sharedWorkers();
 		const old = service.workerPids();
 		const load = keepAsking(service.url, CLIENTS);
@@ -194,7 +194,7 @@ describe("workers on one port", () => {
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	});
 
-	test("after SIGTERM streams run to their end, the console stops last", async () => {
+	test("finish their streams after SIGTERM, and the console stops last", async () => {
 		const service = await sharedWorkers();
 		const looked = Promise.withResolvers<void>();
 		// The stream lasts longer than a draining worker's listener stays open.

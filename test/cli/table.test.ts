@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { formatTable } from "../../src/cli/table.ts";
 
-test("the table aligns columns that contain wide characters", () => {
+test("a printed table aligns columns that contain wide characters", () => {
 	const lines = formatTable(
 		["NAME", "STATE"],
 		[
@@ -12,7 +12,7 @@ test("the table aligns columns that contain wide characters", () => {
 	expect(lines).toEqual(["NAME  STATE", "東京  active", "a     suspended"]);
 });
 
-test("the table prints no control characters of a customer's name", () => {
+test("a printed table shows no control characters of a customer's name", () => {
 	const table = formatTable(["NAME"], [["\u001b[2Jgone"], ["one\r\ntwo"], ["\u009b31mred"], ["\u202eright to left"]]);
 	expect(table.split("\n")).toEqual([
 		"NAME",

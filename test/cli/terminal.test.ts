@@ -51,7 +51,7 @@ function startAtTerminal(command: readonly string[], more: Record<string, string
 	});
 }
 
-test("the terminal shows the banner, then errors of one line; Ctrl-C ends the service", async () => {
+test("a service in a terminal shows the banner, errors of one line, and ends on Ctrl-C", async () => {
 	startAtTerminal(FROM_SOURCE);
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
@@ -79,7 +79,7 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 }
 
 // The short form has a test of a command and SIGHUP in `embedded.test.ts`.
-test.if(LONG)("a closed terminal ends the service with all that it started", async () => {
+test.if(LONG)("a service ends with everything that it started when its terminal closes", async () => {
 	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
 	expect(children).toHaveLength(2);
@@ -90,7 +90,7 @@ test.if(LONG)("a closed terminal ends the service with all that it started", asy
 	expect(children.filter(isRunning)).toEqual([]);
 });
 
-test.if(LONG)("under nohup a service continues after its terminal closed", async () => {
+test.if(LONG)("a service under nohup continues after its terminal closed", async () => {
 	await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
 	const gateways = () => childrenWithRole(server.pid, "gateway");
 	const [gateway] = gateways();

@@ -94,7 +94,7 @@ test.if(LONG && existsSync(FULL))(
 	120_000,
 );
 
-test("a service continues after its log reader ended", async () => {
+test("a service continues after the reader of its log has ended", async () => {
 	const service = start("gone", "pipe");
 	await service.ready();
 	await (service.child.stderr as ReadableStream<Uint8Array>).cancel();
@@ -113,15 +113,15 @@ async function runIn(script: string, ...args: readonly string[]) {
 	return { out, said, exitCode: await child.exited };
 }
 
-describe.skipIf(!existsSync(FULL))("a full disk", () => {
+describe.skipIf(!existsSync(FULL))("output to a full disk", () => {
 	const lost = (...args: readonly string[]) => runIn('exec "$@" >/dev/full', ...args);
 
-	test("a command whose output cannot be written says so and exits 1", async () => {
+	test("makes a command say so and exit 1", async () => {
 		const said = "error: the output could not be written (ENOSPC), but the command succeeded\n";
 		expect(await lost("help")).toEqual({ out: "", said, exitCode: 1 });
 	});
 
-	test("a command whose secret could not be written names the key to revoke", async () => {
+	test("makes a command whose secret was lost name the key to revoke", async () => {
 		const { said, exitCode } = await lost("management-key", "create", "--name", "lost", "--scopes", "all", "--json");
 		const [made] = await database.sql`select id from management_key where name = 'lost'`;
 		expect(JSON.parse(said).error).toEqual({
@@ -131,7 +131,7 @@ describe.skipIf(!existsSync(FULL))("a full disk", () => {
 		expect(exitCode).toBe(1);
 	});
 
-	test("a rotation whose output was lost says how to get its secret again", async () => {
+	test("makes a rotation whose secret was lost say how to get the secret again", async () => {
 		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
 		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
 		const { id } = await createKey(maker, account, { name: "k" });
@@ -152,11 +152,11 @@ describe.skipIf(!existsSync(FULL))("a full disk", () => {
 	}, 20_000);
 });
 
-test("a command exits 0 if its reader closes the pipe after the first line", async () => {
+test("a command exits 0 if the reader of its output leaves after the first line", async () => {
 	expect(await runIn('"$@" | head -1; exit "$?"', "help")).toMatchObject({ said: "", exitCode: 0 });
 });
 
-test("a command exits 1 if its reader closes the pipe before the first byte", async () => {
+test("a command exits 1 if the reader of its output leaves before the first byte", async () => {
 	const child = Bun.spawn([...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],
@@ -166,7 +166,7 @@ test("a command exits 1 if its reader closes the pipe before the first byte", as
 	expect(await child.exited).toBe(1);
 });
 
-test("a slow reader gets all of a long output", async () => {
+test("a slow reader gets all of a command's long output", async () => {
 	await database.sql`
 		insert into account (id, email, name)
 		select 'acc_' || md5(n::text), n || '@example.com', repeat('x', 200) from generate_series(1, 1000) n`;

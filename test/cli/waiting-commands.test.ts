@@ -12,7 +12,7 @@ async function addInstance(id: string, leaseSeconds: number): Promise<void> {
 const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
 const removeAll = () => database.sql`delete from instance_beat`;
 
-test("`key rotate` waits for instances and prints the secret even on a timeout", async () => {
+test("`key rotate` waits for all instances, and prints the secret even on a timeout", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
@@ -24,7 +24,7 @@ test("`key rotate` waits for instances and prints the secret even on a timeout",
 	await removeAll();
 });
 
-test("an interrupted rotation has printed how to get its secret", async () => {
+test("`key rotate` that is interrupted has already printed how to get its secret", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const child = Bun.spawn([...PROGRAM, "key", "rotate", id, "--grace", "0", "--json"], {
@@ -44,14 +44,14 @@ test("an interrupted rotation has printed how to get its secret", async () => {
 	await removeAll();
 }, 20_000);
 
-test("a revocation without instances is effective at once", async () => {
+test("`key revoke` is effective at once if there is no instance", async () => {
 	const { id } = await newKey(await newAccount());
 	const revoked = await run("key", "revoke", id);
 	expect(revoked.exitCode).toBe(0);
 	expect(revoked.json<object>()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
 });
 
-test("a silent instance is awaited until its lease ends, then fenced", async () => {
+test("`key revoke` waits until a silent instance's lease ends, then fences it off", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("silent", 1);
 	const startedMs = performance.now();
@@ -62,7 +62,7 @@ test("a silent instance is awaited until its lease ends, then fenced", async () 
 	await removeAll();
 });
 
-test("the wait ends when the instance applies the change", async () => {
+test("`account suspend` stops waiting when the instance has applied the change", async () => {
 	const account = await newAccount();
 	await addInstance("quick", 300);
 	const suspended = run("account", "suspend", account);

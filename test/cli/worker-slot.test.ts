@@ -51,7 +51,7 @@ function slot(name: string, second: "well" | "deaf" | "stays", onLine = () => {}
 	return { made, said };
 }
 
-test("a replaced process that hangs is killed after its time; the roll continues", async () => {
+test("a replaced process that hangs is killed in time, and the rolling restart goes on", async () => {
 	const { made, said } = slot("stays", "well");
 	await made.ready;
 	await made.replace();
@@ -62,14 +62,14 @@ test("a replaced process that hangs is killed after its time; the roll continues
 	]);
 }, 60_000);
 
-test("a successor that hangs is killed after its time; the old process stays", async () => {
+test("a new process that hangs is killed in time, and the old process stays", async () => {
 	const { made, said } = slot("waits", "deaf");
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
 	expect(said).toEqual(["a successor is not ready in time; killing it"]);
 }, 60_000);
 
-test("a signal during the start is delivered once the process is ready", async () => {
+test("a process gets a signal sent during its start once, as soon as it is ready", async () => {
 	const { made, said } = slot("starts", "well");
 	made.signal("SIGHUP");
 	await made.ready;
@@ -77,7 +77,7 @@ test("a signal during the start is delivered once the process is ready", async (
 	expect(said).toEqual([]);
 }, 60_000);
 
-test("a process that hangs at a stop is killed after its time, and the stop fails", async () => {
+test("a process that hangs when stopped is killed in time, and the stop fails", async () => {
 	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);
@@ -86,7 +86,7 @@ test("a process that hangs at a stop is killed after its time, and the stop fail
 
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
 
-test("a process that died without a successor makes the stop fail", async () => {
+test("a process that died without a successor makes the service's stop fail", async () => {
 	const stopped = Promise.withResolvers<boolean>();
 	const { made, said } = slot("is alone", "well", () => {
 		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
@@ -100,7 +100,7 @@ test("a process that died without a successor makes the stop fail", async () => 
 	]);
 }, 60_000);
 
-test("a process that died before its successor was ready makes the stop fail", async () => {
+test("a process that died before its successor was ready makes the service's stop fail", async () => {
 	const { made, said } = slot("is bereft", "deaf");
 	await made.ready;
 	const first = pidOf("is bereft");
@@ -126,7 +126,7 @@ test.each([
 	["while its successor starts", "a process died; its successor is already starting"],
 	["just before it is replaced", "a process died; starting it again"],
 ])(
-	"a process that dies %s has one successor, which gets its socket",
+	"a process that dies %s gets one successor, which takes over its socket",
 	async (when, noted) => {
 		const place = join(folder, when.replaceAll(" ", "-"));
 		const child = `${place}.ts`;

@@ -74,7 +74,7 @@ test("a revocation is effective once every live instance has applied it", async 
 	b.heartbeat.stop();
 });
 
-test("a hanging instance is fenced off when its lease is over", async () => {
+test("a revocation fences off a hanging instance when the instance's lease ends", async () => {
 	await liveRow("hung", 400);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const early = await fenceByHand({ entry, deadlineMs: 100, graceMs: 0 });
@@ -88,7 +88,7 @@ test("a hanging instance is fenced off when its lease is over", async () => {
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
-test("a fence waits for the whole lease even if the database's clock is ahead", async () => {
+test("a revocation waits for the whole lease even if the database's clock is ahead", async () => {
 	await liveRow("stepped", 400);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	await db.sql`update instance_beat set lease_until = lease_until - interval '1 hour' where id = 'stepped'`;
@@ -97,7 +97,7 @@ test("a fence waits for the whole lease even if the database's clock is ahead", 
 	expect(performance.now() - startedMs).toBeGreaterThan(450);
 });
 
-test("an instance that renews without applying entries is never fenced off", async () => {
+test("an instance that renews its lease without applying entries is never fenced off", async () => {
 	await liveRow("deaf", 200);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const renew = () => heartbeats().heartbeat("deaf", 1, 0, 200);
@@ -106,7 +106,7 @@ test("an instance that renews without applying entries is never fenced off", asy
 	expect(await stateOf("deaf")).toBe("live");
 });
 
-test("a renewed instance is not fenced off by its previous beat", async () => {
+test("an instance that renewed its lease is not fenced off by its previous heartbeat", async () => {
 	await liveRow("quick", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("quick");
@@ -115,7 +115,7 @@ test("a renewed instance is not fenced off by its previous beat", async () => {
 	expect(await laggingIds(seq)).toEqual(["quick"]);
 });
 
-test("a fence waits for an uncommitted renewal", async () => {
+test("an instance whose renewal is not committed yet is not fenced off", async () => {
 	await liveRow("slow", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("slow");
@@ -129,7 +129,7 @@ test("a fence waits for an uncommitted renewal", async () => {
 	expect(await laggingIds(seq)).toEqual(["slow"]);
 });
 
-test("an instance goes live only with all entries applied", async () => {
+test("an instance goes live only once it has applied all control entries", async () => {
 	const epoch = await heartbeats().join("new", 60_000);
 	const before = await seqNow();
 	let live: Promise<number | null> | undefined;
@@ -165,7 +165,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
-test("callers wait once for one lease on a new server", async () => {
+test("revocations on a new database server wait once for one lease", async () => {
 	await liveRow("known", 2_000);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const entry = await entryAt(db.sql, seq);
@@ -195,7 +195,7 @@ test("no row lock delays a heartbeat, a fence or a revocation", async () => {
 	}
 });
 
-test("a hanging transaction delays no revocation and appends its entry at commit", async () => {
+test("a hanging transaction delays no revocation, and its own entry appears at commit", async () => {
 	const before = await seqNow();
 	const held = Promise.withResolvers<void>();
 	const hung = db.tx.transaction(async (tx) => {
@@ -217,7 +217,7 @@ test("a hanging transaction delays no revocation and appends its entry at commit
 	expect((await db.sql`select 1 from control_pending`).length).toBe(0);
 });
 
-test("entry numbers are in commit order", async () => {
+test("control entries are numbered in the order of their commits", async () => {
 	const reading = heartbeats();
 	const from = await seqNow();
 	const seen: number[] = [];
@@ -235,7 +235,7 @@ test("entry numbers are in commit order", async () => {
 	expect(seen).toEqual(Array.from({ length: 200 }, (_, n) => from + n + 1));
 });
 
-test("a fence repeats a failed query up to ten times in a row", async () => {
+test("a revocation repeats its failed query for instances up to ten times in a row", async () => {
 	let failures = 3;
 	const flaky: FenceStore = {
 		async lagging() {
@@ -252,7 +252,7 @@ test("a fence repeats a failed query up to ten times in a row", async () => {
 	await expect(asking()).rejects.toThrow("deadlock");
 });
 
-test("a fence reports an entry that the server lacks as unknown", async () => {
+test("a revocation whose entry the server lacks is reported as unknown", async () => {
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { atMicros } = await entryAt(db.sql, seq);
 	// Entries that the new server gave to other changes: with another number, or the same number and another time.
@@ -268,7 +268,7 @@ test("a fence reports an entry that the server lacks as unknown", async () => {
 	expect((await fence(seq, 5_000)).effective).toBe(true);
 });
 
-test("a fence fails when the database moves to another server", async () => {
+test("a revocation fails if the database moves to another server while it waits", async () => {
 	const clock = createManualClock();
 	const lagging = { id: "i", epoch: 1, beat: 1, ttlMs: 30_000, leaseUntilMs: clock.wallMs() };
 	let looks = 0;
@@ -292,7 +292,7 @@ test("a fence fails when the database moves to another server", async () => {
 	expect(await waited).toBe("AnotherServer");
 });
 
-test("a fence waits again for an instance that renews during it", async () => {
+test("a revocation waits again for an instance that renews its lease meanwhile", async () => {
 	const state = { beat: 1, dead: false, fences: 0 };
 	const racing: FenceStore = {
 		lagging: async () => (state.dead ? [] : [{ id: "i", epoch: 1, beat: state.beat, ttlMs: 1_000, leaseUntilMs: 0 }]),
@@ -309,7 +309,7 @@ test("a fence waits again for an instance that renews during it", async () => {
 	expect(waited.elapsedMs).toBeGreaterThanOrEqual(2 * 1_500);
 });
 
-test("the wait on a new server includes leases of joining instances", async () => {
+test("a revocation on a new server also waits for leases of instances that are joining", async () => {
 	await heartbeats().join("joining", 7_777);
 	expect((await db.sql`select ttl_ms from server_fresh()`)[0]?.ttl_ms).toBe(7_777);
 });

@@ -9,7 +9,7 @@ function build() {
 	return { gate, now };
 }
 
-test("the gate is closed and states a reason until it is extended", () => {
+test("the admission gate is closed, and says why, until a lease extends it", () => {
 	const { gate } = build();
 	expect(gate.isOpen()).toBe(false);
 	expect(gate.reason()).toBe("starting");
@@ -18,7 +18,7 @@ test("the gate is closed and states a reason until it is extended", () => {
 	expect(gate.reason()).toBe(undefined);
 });
 
-test("the gate closes by the monotonic clock if the wall clock was set back", () => {
+test("the admission gate closes on time even if the wall clock was set back", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall -= 3_600_000;
@@ -29,14 +29,14 @@ test("the gate closes by the monotonic clock if the wall clock was set back", ()
 	expect(gate.reason()).toContain("lease is over");
 });
 
-test("the gate closes by the wall clock if the monotonic clock stood still", () => {
+test("the admission gate closes on time even if the monotonic clock stood still", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall += 100;
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("the gate counts a lease from the mark", () => {
+test("the admission gate counts a lease from the time before the heartbeat was sent", () => {
 	const { gate, now } = build();
 	const mark = gate.mark();
 	now.monotonic += 100;
@@ -45,7 +45,7 @@ test("the gate counts a lease from the mark", () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("the gate stays closed after a final close", () => {
+test("the admission gate stays closed once the instance is stopping", () => {
 	const { gate } = build();
 	gate.extend(gate.mark(), 100);
 	gate.close("fenced");
@@ -58,7 +58,7 @@ test("the gate stays closed after a final close", () => {
 	expect(gate.reason()).toBe("stopping");
 });
 
-test("the gate counts its openings", () => {
+test("the admission gate counts how often it opened", () => {
 	const { gate, now } = build();
 	const counts = [gate.openings()];
 	const extend = () => {
@@ -75,7 +75,7 @@ test("the gate counts its openings", () => {
 	expect(counts).toEqual([0, 1, 1, 2, 3]);
 });
 
-test("the gate reports the time left by the clock that is ahead", () => {
+test("the admission gate reports the time left by whichever clock is ahead", () => {
 	const { gate, now } = build();
 	expect(gate.leftMs()).toBe(0);
 	gate.extend(gate.mark(), 100);

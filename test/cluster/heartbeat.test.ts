@@ -33,7 +33,7 @@ function cuttable() {
 	return { store, state };
 }
 
-test("an instance applies entries in order, once, and then acknowledges them", async () => {
+test("an instance applies control entries in order, once, and then acknowledges them", async () => {
 	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
 		heartbeatMs: 10_000,
 	});
@@ -68,7 +68,7 @@ test("an instance sends no heartbeat before it is live", async () => {
 	heartbeat.stop();
 });
 
-test("an instance replaces its row at each heartbeat and increases the beat", async () => {
+test("an instance replaces its row with a higher beat at each heartbeat", async () => {
 	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
 	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
@@ -80,7 +80,7 @@ test("an instance replaces its row at each heartbeat and increases the beat", as
 	heartbeat.stop();
 });
 
-test("an instance ends its epoch when the database server changes", async () => {
+test("an instance stops admitting when the database moved to another server", async () => {
 	const { store, state } = cuttable();
 	let left = 0;
 	const leave = (id: string, epoch: number) => {
@@ -103,7 +103,7 @@ test("an instance ends its epoch when the database server changes", async () => 
 	);
 });
 
-test("an instance reports a server that lacks its epoch as a move, not as a fence", async () => {
+test("an instance unknown to a new database server reports the move, not a fence", async () => {
 	const { store, state } = cuttable();
 	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
@@ -114,7 +114,7 @@ test("an instance reports a server that lacks its epoch as a move, not as a fenc
 	expect(await ended).toBe("another server");
 });
 
-test("an instance closes its gate in an outage and opens it afterwards", async () => {
+test("an instance closes its gate in a database outage and opens it afterwards", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const lease = { ttlMs: 2_000, marginMs: 800, heartbeatMs: 50, clock };
@@ -135,7 +135,7 @@ test("an instance closes its gate in an outage and opens it afterwards", async (
 	heartbeat.stop();
 });
 
-test("an instance repeats a failed heartbeat soon, once, until the epoch ends", async () => {
+test("an instance soon repeats a failed heartbeat, until its epoch ends", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
@@ -162,7 +162,7 @@ test("an instance repeats a failed heartbeat soon, once, until the epoch ends", 
 	expect(clock.pending()).toBe(0);
 });
 
-test("an instance applies entries missed in an outage before the gate opens", async () => {
+test("an instance applies the entries of an outage before its gate opens again", async () => {
 	const { store, state } = cuttable();
 	const seen: boolean[] = [];
 	const joined = await joinTestInstance(store, "missed", {
@@ -189,7 +189,7 @@ test("an instance closes its gate and ends when it is fenced off", async () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("an instance keeps one row that shows that its ended epoch's process runs", async () => {
+test("an ended instance keeps one row that shows that its process still runs", async () => {
 	const clock = createManualClock();
 	const store = createPgHeartbeatStore(db.liveness);
 	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
@@ -225,7 +225,7 @@ test("an instance reports its stop, so that no revocation waits for it", async (
 	);
 });
 
-test("an instance closes its gate a margin before the lease ends", async () => {
+test("an instance closes its gate some time before its lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
 	/** Delays a reply by 700 ms of the instance's clock. */
@@ -251,7 +251,7 @@ test("an instance closes its gate a margin before the lease ends", async () => {
 	heartbeat.stop();
 });
 
-test("an instance applies entries appended during a heartbeat before it opens", async () => {
+test("an instance applies entries appended during a heartbeat before its gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
 	/** Appends an entry just before the heartbeat's statement arrives. */
@@ -275,7 +275,7 @@ test("an instance applies entries appended during a heartbeat before it opens", 
 	heartbeat.stop();
 });
 
-test("an instance acknowledges an entry only after applying it in memory", async () => {
+test("an instance acknowledges a control entry only after applying it in memory", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const early: number[] = [];
 	const store: HeartbeatStore = {
@@ -295,7 +295,7 @@ test("an instance acknowledges an entry only after applying it in memory", async
 	heartbeat.stop();
 });
 
-test("two simultaneous starts get different epochs", async () => {
+test("two instances that start at the same time get different epochs", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const commit = await openTransaction(db.sql, (tx) => tx`select instance_join('twin', 1000)`);
 	const second = store.join("twin", 1_000);

@@ -91,7 +91,7 @@ test.each([
 	expect(lines).toMatchObject([{ message: "the database had lost an act, which was redone", subject: id }]);
 });
 
-test("an instance redoes a lost suspension, archival or lowered limit", async () => {
+test("an instance redoes a suspension, archival or lowered limit that a failover lost", async () => {
 	const owner = await account();
 	const suspended = await lose((id) => suspendAccount(statements, id), owner);
 	await suspended.kept.reconcile();
@@ -104,7 +104,7 @@ test("an instance redoes a lost suspension, archival or lowered limit", async ()
 	expect([await acts(owner), await acts(limited)]).toEqual([["redone"], ["redone", "redone"]]);
 });
 
-test("an instance only reports a lost change that granted something", async () => {
+test("an instance only reports a top-up, key or raised cap that a failover lost", async () => {
 	const id = await key();
 	const { kept, lines } = await lose(update({ capNanoUsd: usd(99) }), id);
 	await kept.reconcile();
@@ -125,7 +125,7 @@ test("an instance only reports a lost change that granted something", async () =
 	expect(lostActsProblem([{ kind: "key", subject: id, outcome: "redone", atMs: 0 }])).toBe(undefined);
 });
 
-test("an instance reports no booking that the server has, even with another clock", async () => {
+test("an instance with a wrong clock does not report a booking as lost that exists", async () => {
 	const owner = await account();
 	await sql`select ledger_book(${crypto.randomUUID()}, ${owner}, 'top_up', 5, ${crypto.randomUUID()}, 'test', '', false)`;
 	// Dates the entry an hour ago by the database's clock, which is ahead of the instance's.
@@ -136,7 +136,7 @@ test("an instance reports no booking that the server has, even with another cloc
 	expect(await acts(owner)).toEqual([]);
 });
 
-test("an instance keeps a newer change, reports a lost one and redoes a revocation", async () => {
+test("an instance redoes a lost revocation and keeps changes made after the failover", async () => {
 	const [capped, revoked, owner] = [await key(), await key(), await account()];
 	const one = await lose(update({ capNanoUsd: usd(1) }), capped);
 	const two = await lose((id) => revokeKey(statements, { id }), revoked);
@@ -153,7 +153,7 @@ test("an instance keeps a newer change, reports a lost one and redoes a revocati
 	expect(await keyRow(revoked)).toMatchObject({ state: "revoked" });
 });
 
-test("two instances redo and record a lost change once", async () => {
+test("two instances redo and record a change lost in a failover only once", async () => {
 	const id = await key();
 	const one = await lose((of) => revokeKey(statements, { id: of }), id);
 	const entries = readFileSync(one.path, "utf8");

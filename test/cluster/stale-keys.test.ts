@@ -29,7 +29,7 @@ function silenceHeartbeats(): void {
 	atEnd(() => clearInterval(look));
 }
 
-test("a cut-off instance replays no answer and serves no file after a revocation", async () => {
+test("an instance cut off from Postgres replays no answer or file to a revoked key", async () => {
 	const { keyId, accountId, secret } = await service.customer();
 	const send = (path: string, init: RequestInit = {}) => {
 		const headers = { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string>) };

@@ -6,7 +6,7 @@ const world = await withCutOffWorld();
 const { proxy, served } = world;
 const { acts, staged: stageAll } = rightTakingActs(world);
 
-test("the tests cover each act in the table of acts that revoke rights", async () => {
+test("the tests cover every act in the table of acts that take rights away", async () => {
 	const paper = await Bun.file(new URL("../../src/cluster/README.md", import.meta.url)).text();
 	const rows = [
 		...paper
@@ -19,7 +19,7 @@ test("the tests cover each act in the table of acts that revoke rights", async (
 	expect(acts.map(({ act, from }) => `${act} by ${from}`).sort()).toEqual(listed.sort());
 });
 
-test("a cut-off instance admits nothing by a revoked right", async () => {
+test("an instance cut off from Postgres admits nothing by a right taken away", async () => {
 	const staged = await stageAll();
 	const serving = () => Promise.all(staged.map(([, { secret }]) => served(secret)));
 	const all = Array(staged.length).fill(true);

@@ -53,7 +53,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 /** A lease that ends between the third and the fourth poll, which finds it over but within the grace. */
 const TTL_MS = 2_700;
 
-test("the witness records an instance as silent after its lease, by its own clock", async () => {
+test("the witness marks an instance as silent after its lease, by its own clock", async () => {
 	await liveRow("crashed", TTL_MS);
 	await liveRow("running", TTL_MS);
 	const { running, pass } = witness();
@@ -68,7 +68,7 @@ test("the witness records an instance as silent after its lease, by its own cloc
 	running.stop();
 });
 
-test("the witness records a new or restored server as quiet after the longest lease", async () => {
+test("the witness trusts a new or restored database server after the longest lease", async () => {
 	await liveRow("running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);

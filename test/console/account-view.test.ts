@@ -24,13 +24,13 @@ const call = (route: string) => {
 };
 const open = () => boss.send("POST", `/api/console/operator/accounts/${customer.accountId}/view`);
 
-test("an operator without an opened view sees only the operator's own accounts", async () => {
+test("an operator who has opened no view sees only the operator's own accounts", async () => {
 	expect((await boss.get(`/api/console/credit?${account}`)).status).toBe(404);
 	expect((await other.send("POST", `/api/console/operator/accounts/${customer.accountId}/view`)).status).toBe(403);
 	expect((await other.get(`/api/console/credit?${account}`)).status).toBe(404);
 });
 
-test("a view shows what viewers may read, and refuses changes, secrets and files", async () => {
+test("an operator's view shows what viewers may read, and no secrets or files", async () => {
 	expect((await open()).body).toEqual({ id: customer.accountId });
 	const audit = (await boss.get(`/api/console/operator/audit?subject=${customer.accountId}&action=account.view`)).body
 		.items;
@@ -49,7 +49,7 @@ test("a view shows what viewers may read, and refuses changes, secrets and files
 		expect((await boss.get(`/api/console/operator/${path}?${account}`)).status).toBe(403);
 });
 
-test("a view shows the customer's account, keys and live figures", async () => {
+test("an operator's view shows the customer's account, keys and live figures", async () => {
 	const { account: shown, user } = (await boss.get(`/api/console/me?${account}`)).body;
 	expect(shown).toMatchObject({ id: customer.accountId, role: "viewer", viewing: true });
 	expect(user.email).toBe(boss.email);
@@ -62,7 +62,7 @@ test("a view shows the customer's account, keys and live figures", async () => {
 	await reader?.cancel();
 });
 
-test("a view ends after an hour, and with the operator's role", async () => {
+test("an operator's view ends after an hour, or with the operator's role", async () => {
 	const seen = async () => (await boss.get(`/api/console/credit?${account}`)).status;
 	expect(await seen()).toBe(200);
 	await service.db.sql`update audit_event set at = at - interval '1 hour' where action = 'account.view'`;

@@ -84,7 +84,7 @@ async function lookAndTell(): Promise<void> {
 }
 const told = () => calls.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.percent ?? null]);
 
-test("a cap is reported at 80 and at 100 %, once each, and again after a change", async () => {
+test("a cap is reported at 80 % and at 100 %, once each, and again after its change", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000_000_000 });
 	await spend(id, key, 799_999_999);
@@ -152,7 +152,7 @@ test("a project's cap is reported at 80 and 100 % of the period, over all its ke
 	for (const { text, subject } of mails) expect(text + subject).not.toContain("A name that is written");
 });
 
-test("the credit page names the recipients of the low-credit mail and its balance", async () => {
+test("the credit page shows who gets the low-credit mail and at which balance", async () => {
 	const promise = mailedBelow("$0.50");
 	for (const role of ROLES)
 		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, can(role, "notices.get")]);
@@ -169,7 +169,7 @@ test("the credit page names the recipients of the low-credit mail and its balanc
 	expect(told()).toEqual([]);
 });
 
-test("low credit is reported once each time it falls below the threshold", async () => {
+test("low credit is reported once each time the balance falls below the threshold", async () => {
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	const key = await newKey(id);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
@@ -192,7 +192,7 @@ test("low credit is reported once each time it falls below the threshold", async
 	]);
 });
 
-test("a mail states its reason; a mandatory mail mentions no setting to disable it", async () => {
+test("a mail states its reason, and a mandatory mail names no setting to disable it", async () => {
 	const id = await newAccount(["key.cap_reached"], 0);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
@@ -235,7 +235,7 @@ test("a confirmed top-up is reported once", async () => {
 	]);
 });
 
-test("a confirmed top-up is reported although many are newer", async () => {
+test("a confirmed top-up is reported although many newer top-ups exist", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	const wanted = (reference: string) =>
 		createTopUp(db.statements, {
@@ -248,7 +248,7 @@ test("a confirmed top-up is reported although many are newer", async () => {
 	expect(calls.map(({ body }) => JSON.parse(body).data.id)).toEqual([old]);
 });
 
-test("a mail threshold and the low-credit event send one mail, to roles for credit", async () => {
+test("one mail reports low credit, to roles for credit, if two settings ask for it", async () => {
 	for (const events of [[], ["credit.low"]]) {
 		mails.length = 0;
 		calls.length = 0;
@@ -264,7 +264,7 @@ test("a mail threshold and the low-credit event send one mail, to roles for cred
 	}
 });
 
-test("a member who lost the credit role before the mail is sent gets no mail", async () => {
+test("a member who loses the credit role before a credit mail is sent gets none", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await payIn(db.statements, id);
 	await findAlerts(db.statements);
@@ -273,7 +273,7 @@ test("a member who lost the credit role before the mail is sent gets no mail", a
 	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
 });
 
-test("a booking does not wait for a check, and the next check reports it", async () => {
+test("a top-up booked during a check for notices is reported by the next check", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
@@ -336,7 +336,7 @@ test("recent users of a model get notices 30 and 7 days before its retirement", 
 	expect(await look(6, "2027-01-02")).toEqual([[{ model: "leaves", retires_on: "2027-01-02" }], people]);
 });
 
-test("a key's expiry is reported once, a week before, and again after a change", async () => {
+test("a key's expiry is reported once, a week before, and again if it is changed", async () => {
 	const id = await newAccount(["key.expiring"]);
 	const in6 = new Date(Date.now() + 6 * 86_400_000).toISOString();
 	const key = await newKey(id, { expires: in6 });
@@ -352,7 +352,7 @@ test("a key's expiry is reported once, a week before, and again after a change",
 	expect(calls).toHaveLength(2);
 });
 
-test("usage of an hour above three times its average is reported once a day", async () => {
+test("an hour with three times the average usage is reported, at most once a day", async () => {
 	const id = await newAccount(["spend.unusual"]);
 	const key = await newKey(id);
 	await spend(id, key, 50_000_000_000);
@@ -382,7 +382,7 @@ test("usage of an hour above three times its average is reported once a day", as
 	expect(calls).toHaveLength(1);
 });
 
-test("an account is checked only once it has enabled notices", async () => {
+test("an account is checked for notices only once it has enabled some", async () => {
 	const id = await newAccount([]);
 	const key = await newKey(id, { cap: 1_000, expires: new Date(Date.now() + 86_400_000).toISOString() });
 	await spend(id, key, 1_000);
@@ -400,7 +400,7 @@ test("an account is checked only once it has enabled notices", async () => {
 	]);
 });
 
-test("a check that dies is repeated; a repeated delivery has the same content", async () => {
+test("a check for notices that dies is repeated, and repeats a notice unchanged", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000 });
 	await spend(id, key, 1_000);
@@ -426,7 +426,7 @@ async function crowd(type: string | null, from: number, to: number, account: str
 		from generate_series(${from}::int, ${to}::int) n`;
 }
 
-test("low credit is reported in the next run despite long queues of other notices", async () => {
+test("low credit is reported in the next run although many other notices wait", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd("model.retiring", 1, 10_000);
 	await crowd(null, 1, 1_000, "flood");
@@ -450,7 +450,7 @@ test("low credit is reported in the next run despite long queues of other notice
 	expect(await tried()).toEqual({ batch: 4, "key.expiring": 12, "model.retiring": 4 });
 });
 
-test("an account's thousand notices delay no other account and none is lost", async () => {
+test("an account's thousand notices delay no other account, and none is lost", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd(null, 1, 1_000, "flood");
 	await crowd(null, 1, 1);
@@ -464,7 +464,7 @@ test("an account's thousand notices delay no other account and none is lost", as
 	expect({ ...own }).toEqual({ rows: 1_000, tried: 16, soon: true });
 });
 
-test("a run reads as many rows for a hundred times the pending notices", async () => {
+test("a run that sends notices reads no more rows if 100 times as many wait", async () => {
 	await db.sql`truncate batch_notice`;
 	const readBy = async () => {
 		let rows = 0;

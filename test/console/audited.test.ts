@@ -168,7 +168,7 @@ async function all(): Promise<string> {
 const lines = () =>
 	sql<{ action: string; account_id: string | null }[]>`select action, account_id from audit_event order by id desc`;
 
-test("no action succeeds if its audit entry fails", async () => {
+test("no action in the console succeeds if its audit entry cannot be written", async () => {
 	await sql`
 		create function test_no_line() returns trigger language plpgsql as $$
 		begin
@@ -190,7 +190,7 @@ test("no action succeeds if its audit entry fails", async () => {
 	}
 });
 
-test("each successful action has one audit entry", async () => {
+test("each successful action in the console has one audit entry", async () => {
 	for (const [action, act] of ACTS) {
 		const before = await lines();
 		const answer = await act();
@@ -202,7 +202,7 @@ test("each successful action has one audit entry", async () => {
 	}
 });
 
-test("a revocation is audited before its fence ends, then gets the outcome", async () => {
+test("a revocation is audited before it takes effect, and its entry gets the outcome", async () => {
 	const [late, lateByScript] = [await key("late"), await key("late")];
 	const [p3, p4] = [await project("three"), await project("four")];
 	await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('silent', 1, 1, 'live', 3600000, now() + interval '1 hour')`;
@@ -225,14 +225,14 @@ test("a revocation is audited before its fence ends, then gets the outcome", asy
 	for (const { detail } of told) expect(detail).toMatchObject({ effective: true, elapsedMs: expect.any(Number) });
 });
 
-test("an entry's details above 4,000 characters are cut, value by value", () => {
+test("the values in an audit entry above 4,000 characters are cut one by one", () => {
 	const detailOf = (name: string) => auditNote({ actor: "a", action: "key.update", ip: null, detail: { name } }).detail;
 	const longest = "x".repeat(4_000 - JSON.stringify({ name: "" }).length);
 	expect(detailOf(longest)).toEqual({ name: longest });
 	expect(detailOf(`${longest}x`)).toEqual({ name: `${"x".repeat(200)}…` });
 });
 
-test("an account keeps its newest entries, and those of money, members and operators", async () => {
+test("an account's audit log keeps its newest entries and those of money and members", async () => {
 	const older = ["project.update", "key.update", "topup.create", "member.join", "account.suspend"] as const;
 	const actions = [...older, "account.rename", "key.revoke"] as const;
 	for (const action of actions)

@@ -14,7 +14,7 @@ function codeOf(password: string): string | undefined {
 	return undefined;
 }
 
-test("every long enough password of the list is refused, also in capitals", () => {
+test("every password of the list of common ones is refused, also in capitals", () => {
 	const long = dictionary["passwords-common"].filter(({ length }) => length >= 12);
 	expect(long.length).toBeGreaterThan(200);
 	for (const word of long)
@@ -25,7 +25,7 @@ test("every long enough password of the list is refused, also in capitals", () =
 		]);
 });
 
-test("padded common words, obvious words, sequences and repetitions are refused", () => {
+test("passwords of common or obvious words, sequences or repetitions are refused", () => {
 	const guessed = [
 		"Password2026!",
 		"letmein123456",

@@ -102,7 +102,7 @@ const refusedAt = (command: string, responseCode: number) =>
 	Object.assign(new Error("refused"), { command, responseCode });
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
-test("the console sends no notice unless the account enables it", async () => {
+test("the console sends no notice of a batch unless the account enables it", async () => {
 	const { id } = await newAccount(null);
 	await ended(id);
 	await ended((await newAccount({})).id);
@@ -110,7 +110,7 @@ test("the console sends no notice unless the account enables it", async () => {
 	expect([mails, calls, await rows(), await db.sql`select * from batch_end`]).toEqual([[], [], [], []] as never);
 });
 
-test("the console sends each ending as OpenAI's event, signed, without customer text", async () => {
+test("the console notifies of a batch's end in OpenAI's format, without customer text", async () => {
 	const { id } = await newAccount({ url: "https://hook.example/" });
 	const ids = new Map<string, string>();
 	for (const ending of ["completed", "failed", "expired", "cancelled"] as const)
@@ -134,7 +134,7 @@ test("the console sends each ending as OpenAI's event, signed, without customer 
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("the console mails the key's creator if a member, else roles that may pay", async () => {
+test("the console mails the creator of a batch's key if a member, else who may pay", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
@@ -160,7 +160,7 @@ test("the console mails the key's creator if a member, else roles that may pay",
 	expect(mails[0]?.text).not.toContain("secret prompt");
 });
 
-test("the console mails no former member", async () => {
+test("the console mails no former member about a batch", async () => {
 	const { id, owners } = await newAccount({ mail: "owners" }, 2);
 	onMail = () => Promise.reject(new Error("away"));
 	await ended(id);
@@ -177,7 +177,7 @@ test("the console mails no former member", async () => {
 	]);
 });
 
-test("concurrent consoles send each notice once", async () => {
+test("concurrent consoles send each notice of a batch once", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	for (let n = 0; n < 4; n++) await ended(id);
 	await Promise.all(Array.from({ length: 8 }, () => tell()));
@@ -186,7 +186,7 @@ test("concurrent consoles send each notice once", async () => {
 	expect([new Set(mails.map((mail) => mail.id)).size, mails.length]).toEqual([4, 4]);
 });
 
-test("the console repeats an attempt of a dead console under the same id", async () => {
+test("the console repeats the notice of a console that died, under the same id", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
@@ -210,7 +210,7 @@ test("the console repeats an attempt of a dead console under the same id", async
 	expect((await rows()).map(({ state }) => state)).toEqual(["sent", "sent"]);
 });
 
-test("the console retries at growing intervals and gives up after three days", async () => {
+test("the console retries a notice at growing intervals and gives up after 3 days", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = async () => ({ status: 503 });
@@ -261,7 +261,7 @@ test("the console retries at growing intervals and gives up after three days", a
 	]);
 });
 
-test("the console retries a mail if the server refuses the sender, not the mail", async () => {
+test("the console retries a notice if the mail server refuses its login or sender", async () => {
 	const { id } = await newAccount({ mail: "owners" });
 	await ended(id);
 	for (const [command, responseCode] of [
@@ -284,7 +284,7 @@ test("the console retries a mail if the server refuses the sender, not the mail"
 	expect((await rows()).map(({ state }) => state)).toEqual(["sent"]);
 });
 
-test("a dead receiver does not delay other accounts", async () => {
+test("a webhook receiver that never answers does not delay other accounts' notices", async () => {
 	const dead = await newAccount({ url: "https://dead.example/" });
 	const well = await newAccount({ url: "https://well.example/" });
 	for (let n = 0; n < 30; n++) await ended(dead.id);
@@ -304,7 +304,7 @@ test("a dead receiver does not delay other accounts", async () => {
 	expect((await rows()).filter(({ state }) => state !== "sent")).toEqual([] as never);
 });
 
-test("a stop waits for all deliveries, even if one is not recorded", async () => {
+test("the console's stop waits for all notices in progress", async () => {
 	const [away, slow] = [
 		await newAccount({ url: "https://away.example/" }),
 		await newAccount({ url: "https://slow.example/" }),

@@ -63,7 +63,7 @@ describe("a batch in the console", () => {
 		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
-	test("starts once for requests repeated with one token", async () => {
+	test("starts once although its request is repeated with the same token", async () => {
 		const idOf = async (answer: Promise<Response>) => ((await (await answer).json()) as { id: string }).id;
 		const count = async () => (await ann.get("/api/console/batches")).body.items.length;
 		const before = await count();
@@ -76,7 +76,7 @@ describe("a batch in the console", () => {
 		expect(refused.status).toBe(400);
 	}, 60_000);
 
-	test("filters the request log, whose requests name the batch", async () => {
+	test("is a filter of the request log, where its requests name it", async () => {
 		const [first, second] = await Promise.all(
 			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),
 		);
@@ -102,7 +102,7 @@ describe("a batch in the console", () => {
 		expect((await bob.get(`/api/console/requests?batch=${first?.id}`)).body.items).toEqual([]);
 	}, 60_000);
 
-	test("shows mistakes by line and is cancelled by its owner", async () => {
+	test("shows mistakes with their lines and can be cancelled by an owner", async () => {
 		const wrong = await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`);
 		const { id } = (await wrong.json()) as { id: string };
 		const shown = await over(id);
@@ -119,7 +119,7 @@ describe("a batch in the console", () => {
 		expect((await over(begun.id)).state).toBe("cancelled");
 	}, 60_000);
 
-	test("sends notices as owners set; other members see no URL or secret", async () => {
+	test("sends notices as owners set, and shows other members no URL or secret", async () => {
 		const path = "/api/console/batch-notices";
 		expect((await ann.get(path)).body).toEqual({
 			mail: null,
@@ -192,7 +192,7 @@ describe("a batch in the console", () => {
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
 
-	test("keeps changes of its notices from two tabs, if they concern different fields", async () => {
+	test("keeps changes of its notices from two tabs if they change different fields", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const start: NoticeForm = { mail: "owners", webhookUrl: null, events: ["credit.low", "key.expiring"] };
@@ -217,7 +217,7 @@ describe("a batch in the console", () => {
 		expect(off.body).toMatchObject({ mail: "maker", hasWebhook: false, secret: null });
 	});
 
-	test("returns the same webhook secret for a repeated request", async () => {
+	test("returns the same webhook secret if the request for it is repeated", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const set = { webhookUrl: "https://hook.example/", token: crypto.randomUUID() };
@@ -231,7 +231,7 @@ describe("a batch in the console", () => {
 		expect(renewed[1]?.body.secret).toBe(renewed[0]?.body.secret);
 	});
 
-	test("can be read and cancelled though first keys only read or are archived or revoked", async () => {
+	test("can be read and cancelled although the account's first keys do not allow it", async () => {
 		const dora = await signedUp(service);
 		await topUp(dora, await operator(service));
 		const { id: projectId } = (await dora.send("POST", "/api/console/projects", { name: "over" })).body;
@@ -252,7 +252,7 @@ describe("a batch in the console", () => {
 		expect([ended.status, ended.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
-	test("is hidden from other accounts, with its file and key", async () => {
+	test("is hidden from other accounts, as are its file and key", async () => {
 		const [batch] = (await ann.get("/api/console/batches")).body.items.filter(
 			({ state }: { state: string }) => state === "completed",
 		);

@@ -58,7 +58,7 @@ async function signIn(person: Person, more: JWTPayload = {}, told: Partial<Provi
 const at = `account=${owner.accountId}`;
 const meOf = async (person: Person) => (await person.get("/api/console/me")).body;
 
-test("a claim's value can be mapped only to a role that may be assigned", async () => {
+test("a company sign-in can map a claim's value only to a role that may be assigned", async () => {
 	const before = (await owner.get(PATH)).body.settings;
 	for (const value of ["builders", "", "two\nlines", "\u2028"])
 		for (const role of ["owner", "none", 1, null, {}]) {
@@ -68,7 +68,7 @@ test("a claim's value can be mapped only to a role that may be assigned", async 
 	expect((await owner.get(PATH)).body.settings).toEqual(before);
 });
 
-test("a sign-in by a real provider creates a member with the claim's role", async () => {
+test("a company sign-in creates a member with the role of the claim", async () => {
 	const listening = createServer().listen(0, "127.0.0.1");
 	await once(listening, "listening");
 	const issuer = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
@@ -125,7 +125,7 @@ test("a sign-in by a real provider creates a member with the claim's role", asyn
 	}
 });
 
-test("a token is valid once, for its provider, client, sign-in and browser", async () => {
+test("a company sign-in's token works once, for its provider, client and browser", async () => {
 	const refused: Record<string, Partial<ProviderClaims> & { claims?: JWTPayload }> = {
 		"another issuer": { claims: { iss: "https://other.example" } },
 		"another audience": { claims: { aud: "somebody-else" } },
@@ -191,7 +191,7 @@ test("a token is valid once, for its provider, client, sign-in and browser", asy
 	}
 });
 
-test("a provider signs in only verified addresses of its domain, never operators", async () => {
+test("a company sign-in accepts only proved addresses of its domain, never operators", async () => {
 	const tried = async (more: JWTPayload) => signIn(newPerson(service), more);
 	const why = (word: string) => `/sign-in?company=${word}`;
 	const other = await signedUp(service);
@@ -220,7 +220,7 @@ test("a provider signs in only verified addresses of its domain, never operators
 	expect(made.map(({ email }) => email)).toEqual([`ada@${DOMAIN}`, `op@${DOMAIN}`, `un@${DOMAIN}`]);
 });
 
-test("company sign-in opens only the company's account, not the person's own", async () => {
+test("a company sign-in opens the company's account, not the person's own", async () => {
 	const email = `eva@${DOMAIN}`;
 	const own = await signedUp(service);
 	await sql`update console_user set email = ${email} where email = ${own.email}`;
@@ -283,7 +283,7 @@ test("company sign-in opens only the company's account, not the person's own", a
 	expect((await eva.get("/api/console/me")).status).toBe(401);
 });
 
-test("changed settings end company sessions; a secret is sent to no other issuer", async () => {
+test("changed settings end company sessions, and a new issuer needs a new secret", async () => {
 	const ada = newPerson(service);
 	expect(await signIn(ada)).toBe("/keys");
 	const view = (await owner.get(PATH)).body;
@@ -317,7 +317,7 @@ test("changed settings end company sessions; a secret is sent to no other issuer
 	expect((await owner.get(PATH)).body.settings).toBeNull();
 });
 
-test("a domain without its DNS record for two days must be proved again", async () => {
+test("a domain that lacks its DNS record for two days must be proved again", async () => {
 	const { accountId, send } = await signedUp(service);
 	await send("PUT", PATH, { ...SETTINGS, domain: "daily.example" });
 	const record = [["tollgate-domain=", await tokenOf(accountId)]];
@@ -343,7 +343,7 @@ test("a domain without its DNS record for two days must be proved again", async 
 	}
 });
 
-test("production calls no private address, whatever name resolves to it", async () => {
+test("company sign-in in production calls no private address, whatever the name", async () => {
 	const sealed = createPublicFetch({ production: true }, async () => [{ address: "10.0.0.1", family: 4 }]);
 	for (const url of [
 		"https://idp.example/x",
@@ -355,7 +355,7 @@ test("production calls no private address, whatever name resolves to it", async 
 		await expect(sealed(url, {})).rejects.toThrow("the address is not public");
 });
 
-test("a sign-in fails if the provider's `sub` has 256 characters or a line break", async () => {
+test("a company sign-in fails if `sub` has 256 characters or a line break", async () => {
 	await set();
 	await proved(owner.accountId);
 	const longest = Array.from({ length: 255 }, (_, at) => String.fromCharCode(33 + ((at * 7) % 90))).join("");

@@ -22,7 +22,7 @@ function arriving(address: string) {
 const codeOf = (error: Fault) => error.code;
 
 describe("the console", () => {
-	test("stops reading a body that does not arrive in 15 s", async () => {
+	test("stops reading a request body that does not arrive within 15 s", async () => {
 		const limiter = createConsoleLimiter({ clock });
 		const { connection, pieces } = arriving("192.0.2.1");
 		pieces.enqueue(new Uint8Array(1));
@@ -33,7 +33,7 @@ describe("the console", () => {
 	});
 
 	for (const attackers of [1, 4, 16])
-		test(`leaves memory to another network despite ${attackers} with stalled bodies`, async () => {
+		test(`leaves memory to one network while ${attackers} of another stall their bodies`, async () => {
 			const limiter = createConsoleLimiter({ clock });
 			const stalled: Promise<unknown>[] = [];
 			for (let nth = 0; nth < attackers * 20; nth += 1) {
@@ -51,7 +51,7 @@ describe("the console", () => {
 			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
 		});
 
-	test("refuses changes of an account beyond 120 a minute, not other accounts'", async () => {
+	test("refuses more than 120 changes a minute of an account, but not of others", async () => {
 		const limiter = createConsoleLimiter({ clock });
 		for (let nth = 0; nth < 120; nth += 1) limiter.change("a");
 		expect(() => limiter.change("a")).toThrow("too many changes");
@@ -60,7 +60,7 @@ describe("the console", () => {
 		limiter.change("a");
 	});
 
-	test("serves an account that reads little before one that reads much", async () => {
+	test("serves an account with few reads before an account with many", async () => {
 		const limiter = createConsoleLimiter({ clock });
 		const ends: (() => void)[] = [];
 		const begun: string[] = [];
@@ -78,7 +78,7 @@ describe("the console", () => {
 		expect(begun.at(-1)).toBe("customer");
 	});
 
-	test("serves a browser that signed in before despite strangers who wait", async () => {
+	test("serves a browser that signed in before although many strangers wait", async () => {
 		const limiter = createConsoleLimiter({ clock });
 		const begun: string[] = [];
 		const signIn = (kind: "known" | "unknown", owner: string) =>
@@ -92,7 +92,7 @@ describe("the console", () => {
 		expect(begun).toEqual(["network 0", "network 1", "network 2", "network 3", "browser"]);
 	});
 
-	test("knows a browser by its signed cookie only", () => {
+	test("recognises a known browser by its signed cookie only", () => {
 		const secret = "s".repeat(32);
 		const signature = new Bun.CryptoHasher("sha256", secret).update("device~a~usr_1").digest("base64");
 		const deviceIn = (cookie: string) =>

@@ -57,7 +57,7 @@ await account("acc_a", 900);
 await account("acc_b", 300);
 await waitFor(async () => (await rebuildUsage(db.statements)) === 1_200, "all usage to be summed", FOLD_MS);
 
-test("pages of any length list each movement once, with its balance", async () => {
+test("pages of the credit ledger list each movement once, with its balance", async () => {
 	for (const id of ["acc_a", "acc_b"]) {
 		const expected = await allMovements(id);
 		expect(expected.length).toBeGreaterThan(2 * DAYS - 2);
@@ -65,7 +65,7 @@ test("pages of any length list each movement once, with its balance", async () =
 	}
 });
 
-test("the ledger page lists nothing for a new account, and refuses a bad cursor", async () => {
+test("the credit ledger is empty for a new account and refuses a bad cursor", async () => {
 	await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values ('acc_new', 'account', 'acc_new', 5)`;
 	expect(await byPages("acc_new", 10)).toEqual([]);
 	await db.sql`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor) values ('led_new', 'acc_new', 'top_up', 5, 'new', 'test')`;
@@ -81,7 +81,7 @@ test("the ledger page lists nothing for a new account, and refuses a bad cursor"
 	expect([told?.id, Number(told?.runningNanoUsd) > 9e17]).toEqual(["led_new", true]);
 });
 
-test("the total of an account's hourly sums follows every change", async () => {
+test("the sum of an account's hourly totals follows every booking", async () => {
 	const { kept, summed } = await totals();
 	expect(kept.length).toBe(2);
 	expect(kept).toEqual(summed);

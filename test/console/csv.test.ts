@@ -10,7 +10,7 @@ function cells(line: string): string[] {
 	return value.split(/[;|\t\r\n]/).map((cell) => cell.replace(/^[\s\p{C}]+/u, "").normalize("NFKC"));
 }
 
-test("a CSV value never starts a formula, however disguised", () => {
+test("a value in a CSV file never starts a formula, however disguised", () => {
 	const fronts = [
 		"",
 		" ",
@@ -41,13 +41,13 @@ test("a CSV value never starts a formula, however disguised", () => {
 			}
 });
 
-test("a CSV file keeps numbers, names and texts", () => {
+test("a CSV file keeps numbers, names and texts as they are", () => {
 	expect(csvLine(["-1", "-1.50", "12", "a-b", "ada@example.com", "x = y", "gpt-4; fast", 3, true, null])).toBe(
 		'-1,-1.50,12,a-b,ada@example.com,x = y,"gpt-4; fast",3,true,\r\n',
 	);
 });
 
-test("a CSV request fails if its first read fails; a later failure cuts it off", async () => {
+test("a CSV download fails if its first read fails and is cut off by a later failure", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

@@ -25,7 +25,7 @@ async function firstRow(path: string): Promise<Record<string, string>> {
 	return Object.fromEntries(head.split(",").map((name, place) => [name, cells[place] ?? ""]));
 }
 
-test("the columns of the request log's CSV match their headers", async () => {
+test("the values in the request log's CSV are in the columns of their headers", async () => {
 	expect(await firstRow("/api/console/requests.csv")).toEqual({
 		...{ time: at, request_id: `req_${uuid.replaceAll("-", "")}`, model: "m", key_id: key, key_name: "k" },
 		...{ endpoint: "chat", streamed: "true" },
@@ -36,7 +36,7 @@ test("the columns of the request log's CSV match their headers", async () => {
 	});
 });
 
-test("the columns of the usage CSV match their headers", async () => {
+test("the values in the usage CSV are in the columns of their headers", async () => {
 	expect(await firstRow("/api/console/usage.csv?group=model")).toMatchObject({
 		...{ group: "m", requests: "1", prompt_tokens: "101", completion_tokens: "53", cost_usd: "1.000000123" },
 	});

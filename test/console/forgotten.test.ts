@@ -42,7 +42,7 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 	};
 
 test.each(Object.entries(TABLES))(
-	"one run of the clean-up leaves no old rows in %s, whatever their number",
+	"one run of the clean-up deletes all old rows of %s, however many",
 	async (table, [fill, forget]) => {
 		await db.sql.unsafe(`insert into ${table} ${fill}`);
 		await forget(db.statements);

@@ -9,7 +9,7 @@ await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, 
 
 afterEach(() => void setSystemTime());
 
-test("a long request appears in the log when it ends, under any filter", async () => {
+test("a long request appears in the request log when it ends, under any filter", async () => {
 	// A request that runs across an hour boundary and is not yet in the hourly sums.
 	const nowMs = Date.UTC(2026, 10, 20, 12, 20);
 	const at = new Date(nowMs - 30 * 60_000);

@@ -14,7 +14,7 @@ async function unpacked(response: Response): Promise<string> {
 }
 
 describe("an answer of the console", () => {
-	test("is compressed for clients that accept it, with status, headers and cookies", async () => {
+	test("is compressed for clients that accept gzip, with status, headers and cookies", async () => {
 		const plain = answer();
 		for (const cookie of ["a=1", "b=2"]) plain.headers.append("set-cookie", cookie);
 		const response = await compressResponse(asked(), plain);
@@ -22,7 +22,7 @@ describe("an answer of the console", () => {
 		expect(await unpacked(response)).toBe(LONG);
 	});
 
-	test("is not compressed for other clients, or if it is small", async () => {
+	test("stays uncompressed for other clients, or if it is small", async () => {
 		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
 			const response = await compressResponse(asked({ "accept-encoding": encoding }), answer());
 			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
@@ -33,7 +33,7 @@ describe("an answer of the console", () => {
 		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
 	});
 
-	test("is never compressed if it answers a change, because it may contain a secret", async () => {
+	test("stays uncompressed if it answers a change, because it may contain a secret", async () => {
 		const response = await compressResponse(asked(undefined, "POST"), answer());
 		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 	});
@@ -42,13 +42,13 @@ describe("an answer of the console", () => {
 		expect(await unpacked(await compressResponse(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
 	});
 
-	test("is not compressed if it is a stream", async () => {
+	test("stays uncompressed if it is a stream", async () => {
 		const stream = answer(LONG, "text/event-stream");
 		expect(await compressResponse(asked(), stream)).toBe(stream);
 	});
 });
 
-test("is not compressed if Accept-Encoding does not name gzip", () => {
+test("stays uncompressed if Accept-Encoding does not name gzip", () => {
 	const takes = (encoding: string) => acceptsGzip(asked({ "accept-encoding": encoding }));
 	expect(["gzip", "br, gzip", "gzip;q=0.5", "GZIP ; q=1.0"].map(takes)).toEqual([true, true, true, true]);
 	expect(["", "br", "gzip;q=0", "x-gzip", "gzip2"].map(takes)).toEqual([false, false, false, false, false]);

@@ -59,7 +59,7 @@ const STATEMENTS = [
 ] as const;
 
 for (const at of STATEMENTS) {
-	test(`a password reset cut off at its ${at.join(" of ")} can be repeated`, async () => {
+	test(`a password reset that failed at its ${at.join(" of ")} can be repeated`, async () => {
 		const owner = await signedUp(service);
 		const { email } = owner;
 		const device = createDevice();
@@ -87,7 +87,7 @@ for (const at of STATEMENTS) {
 	});
 }
 
-test("a password change cut off before it ends other sessions changes nothing", async () => {
+test("a password change that failed before it ended other sessions changes nothing", async () => {
 	const owner = await signedUp(service);
 	const thief = await signIn(owner.email, PASSWORD);
 	const body = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
@@ -99,7 +99,7 @@ test("a password change cut off before it ends other sessions changes nothing", 
 	expect((await signIn(owner.email, NEW_PASSWORD)).status).toBe(200);
 });
 
-test("an interrupted set-up of a second factor locks no owner out", async () => {
+test("a failed set-up of a second factor locks no owner out", async () => {
 	for (const at of [
 		["delete", "session"],
 		["update", "two_factor"],
@@ -119,7 +119,7 @@ test("an interrupted set-up of a second factor locks no owner out", async () => 
 	}
 });
 
-test("an interrupted removal of a second factor allows a new set-up", async () => {
+test("a failed removal of a second factor can be followed by a new set-up", async () => {
 	const owner = await signedUp(service);
 	const former = await withTotp(owner);
 	expect((await confirm(owner, former)).status).toBe(200);

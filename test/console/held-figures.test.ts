@@ -43,7 +43,7 @@ const periodOf = async (table: "api_key" | "project", id: string): Promise<strin
 	return row?.budget as string;
 };
 
-test("a capped key shows a dead instance's holds of the current period only", async () => {
+test("a capped key shows only this period's credit held by a dead instance", async () => {
 	const accountId = await service.account();
 	await updateAccount(statements, accountId, { timeZone: zoneByDay() });
 	const cap = { capNanoUsd: usd("1"), capPeriod: "day" } as const;
@@ -57,7 +57,7 @@ test("a capped key shows a dead instance's holds of the current period only", as
 	expect(data.project).toMatchObject({ remaining_usd: "0.50", limit_remaining: 0.5 });
 });
 
-test("key and project pages show a dead instance's holds, as /v1/key does", async () => {
+test("key and project pages show credit held by a dead instance, as /v1/key does", async () => {
 	const accountId = await service.account();
 	const { id: projectId } = await createProject(statements, accountId, { name: "search", capNanoUsd: usd("2") });
 	const { id, secret } = await service.key(accountId, { capNanoUsd: usd("1"), projectId });
@@ -75,7 +75,7 @@ test("key and project pages show a dead instance's holds, as /v1/key does", asyn
 	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
 });
 
-test("requests of a dead instance are not shown as running", async () => {
+test("the console does not show requests of a dead instance as running", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const { instanceId, epoch } = await living();
@@ -93,7 +93,7 @@ test("requests of a dead instance are not shown as running", async () => {
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
-test("a hold stays in its project when the key moves", async () => {
+test("credit held for a running request stays in its project if the key moves", async () => {
 	const accountId = await service.account();
 	const cap = { capNanoUsd: usd("1") };
 	const { id: former } = await createProject(statements, accountId, { name: "former", ...cap });
@@ -128,7 +128,7 @@ test("a hold stays in its project when the key moves", async () => {
 	await service.settled();
 });
 
-test("operators see a killed instance as silent, with its holds", async () => {
+test("an operator sees a killed instance as silent, with the credit that it holds", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const before = await operatorSummary(operators);

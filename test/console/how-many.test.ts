@@ -17,7 +17,7 @@ const { sql, statements } = service.db;
 const idOf = async (person: { get: (path: string) => Promise<{ body: { user: { id: string } } }> }) =>
 	(await person.get("/api/console/me")).body.user.id;
 
-test("an account's keys stay within the limit; a repeated creation adds none", async () => {
+test("an account's keys stay within the limit, and a repeated creation adds none", async () => {
 	const owner = await signedUp(service);
 	const script = await managementClient(service);
 	const { accountId } = owner;
@@ -44,7 +44,7 @@ test("an account's keys stay within the limit; a repeated creation adds none", a
 	expect((await byScript()).body.id).toBe(made[1]?.body.id);
 });
 
-test("expired keys do not count towards the limit and cannot be revived beyond it", async () => {
+test("expired keys do not count towards the limit, and none is revived beyond it", async () => {
 	const owner = await signedUp(service);
 	const script = await managementClient(service);
 	const { accountId } = owner;

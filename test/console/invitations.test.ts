@@ -24,7 +24,7 @@ const inviteTo = (accountId: string, email: string) =>
 const daysPass = (days: number) =>
 	service.db.sql`update rate_count set started_at = started_at - ${days}::float8 * interval '1 day'`;
 
-test("an address can be invited five times a day by all accounts together", async () => {
+test("one address can be invited five times a day by all accounts together", async () => {
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 3; nth++) await inviteTo(await newAccount(), nth === 1 ? email.toUpperCase() : email);
@@ -46,7 +46,7 @@ test("an address can be invited five times a day by all accounts together", asyn
 	await waitFor(() => mailsTo(email).length === 3, "the mail of the next day");
 });
 
-test("each of very many members is listed once while members join and leave", async () => {
+test("each of 1,100 members is listed once while other members join and leave", async () => {
 	const owner = await signedUp(service);
 	const { accountId } = owner;
 	const join = (from: number, to: number) => service.db.sql`
@@ -67,7 +67,7 @@ test("each of very many members is listed once while members join and leave", as
 	expect([seen.length, new Set(seen).size]).toEqual([1_102, 1_102]);
 });
 
-test("a truncated invitation link gets the message of a used one", async () => {
+test("an invalid invitation link gets the same message as a used one", async () => {
 	const says = "This invitation is no longer valid, or was sent to another address.";
 	for (const token of ["", "nothing", "x".repeat(1_000)]) {
 		const answer = await founder.send("POST", "/api/console/invitations/accept", { token });
@@ -76,7 +76,7 @@ test("a truncated invitation link gets the message of a used one", async () => {
 	expect((await founder.send("POST", "/api/console/invitations/accept", {})).status).toBe(400);
 });
 
-test("an account can send fifty invitations a day; refused ones do not count", async () => {
+test("an account can send fifty invitations a day, and refused ones do not count", async () => {
 	const [busy, other] = [await newAccount(), await newAccount()];
 	const address = () => `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 50; nth++) {
@@ -89,7 +89,7 @@ test("an account can send fifty invitations a day; refused ones do not count", a
 	expect((await inviteTo(other, wanted)).email).toBe(wanted);
 });
 
-test("rate counters are deleted after their windows, not before", async () => {
+test("counters of invitations are deleted after the time that they count, not before", async () => {
 	await inviteTo(await newAccount(), "forgotten@example.com");
 	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_count`)[0]?.n);
 	const before = await rows();
@@ -102,7 +102,7 @@ test("rate counters are deleted after their windows, not before", async () => {
 	expect(await rows()).toBe(0);
 });
 
-test("the sign-in library's clean-up keeps the daily rate counters", async () => {
+test("counters of invitations per day survive the sign-in library's clean-up", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 5; nth++) await inviteTo(await newAccount(), email);
 	const anHourPasses = () => service.db.sql`update rate_limit set last_request = last_request - 3600000`;
@@ -114,7 +114,7 @@ test("the sign-in library's clean-up keeps the daily rate counters", async () =>
 	await expect(inviteTo(await newAccount(), email)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
-test("an invitation is void if its sender loses the right while sending it", async () => {
+test("an invitation is void if its sender loses the right while it is sent", async () => {
 	const { sql, statements } = service.db;
 	for (const role of ["viewer", null] as const) {
 		const accountId = await newAccount();
@@ -141,7 +141,7 @@ test("an invitation is void if its sender loses the right while sending it", asy
 	}
 });
 
-test("repeated requests of a page mail an invitation once", async () => {
+test("an invitation is mailed once although the page repeats its request", async () => {
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const asked = { email, role: "viewer", token: crypto.randomUUID() };

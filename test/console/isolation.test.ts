@@ -120,7 +120,7 @@ test("the request bodies of these tests belong to existing routes", () => {
 	}
 });
 
-test("every route except the public ones answers 401 without a session", async () => {
+test("every console route except the public ones answers 401 without a session", async () => {
 	const stranger = newPerson(service);
 	for (const route of allRoutes().filter((one) => !isPublic(one))) {
 		const { status, body } = await call(stranger, route, hersAt(route));
@@ -132,7 +132,7 @@ test("every route except the public ones answers 401 without a session", async (
 	expect(chat.status).toBe(401);
 });
 
-test("a change from another origin is refused even with a session", async () => {
+test("a change requested from another origin is refused even with a session", async () => {
 	const foreign = [
 		"https://evil.example",
 		"null",
@@ -162,7 +162,7 @@ test("a change from another origin is refused even with a session", async () => 
 	expect((await ann.get("/api/console/me")).status).toBe(200);
 });
 
-test("a form of another site is refused, even with a forged Origin header", async () => {
+test("a form sent from another site is refused, even with a forged Origin header", async () => {
 	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
 		const headers = { origin: service.url, "content-type": type };
 		const response = await ann.fetch("/api/console/keys", { method: "POST", headers, body: '{"name":"x"}' });
@@ -216,7 +216,7 @@ test("a customer gets 404 for the ids of other accounts", async () => {
 	expect(key).toEqual({ name: "hers", state: "active", project: "hers", open: "active", people: 0 });
 });
 
-test("a body can neither choose the account nor raise its sender's rights", async () => {
+test("a request body can neither choose the account nor raise its sender's rights", async () => {
 	const body = { name: "mine", accountId: ann.accountId, account: ann.accountId, account_id: ann.accountId };
 	const made = await bob.send("POST", "/api/console/keys", body);
 	const [row] = await service.db.sql`select account_id from api_key where id = ${made.body.key.id}`;
@@ -236,7 +236,7 @@ test("a body can neither choose the account nor raise its sender's rights", asyn
 	expect(second?.operator ?? false).toBe(false);
 });
 
-test("operators' routes refuse customers with 403", async () => {
+test("routes of operators refuse customers with 403", async () => {
 	for (const route of allRoutes().filter(isOperators)) {
 		const { status, body } = await call(ann, route, hersAt(route));
 		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 403, code: "forbidden" });
@@ -246,7 +246,7 @@ test("operators' routes refuse customers with 403", async () => {
 	expect(account?.state).toBe("active");
 });
 
-test("every route allows exactly the roles in the table of rights", async () => {
+test("every console route allows exactly the roles in the table of rights", async () => {
 	const rights = Object.entries(ROUTE_RULES).map(
 		([route, rule]) => [route.replace(/(.)\/$/, "$1"), typeof rule === "string" ? rule : rule[0]] as const,
 	);
@@ -292,7 +292,7 @@ test("every route allows exactly the roles in the table of rights", async () => 
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);
 
-test("a developer sees only own keys; an unknown role has no rights", async () => {
+test("a developer sees only own keys, and an unknown role has no rights", async () => {
 	const dev = await signedUp(service);
 	const { user } = (await dev.get("/api/console/me")).body;
 	await service.db
@@ -325,7 +325,7 @@ test("a developer sees only own keys; an unknown role has no rights", async () =
 	await service.db.sql`delete from member where user_id = ${user.id} and account_id = ${ann.accountId}`;
 });
 
-test("an invitation joins its address once, until the member is removed", async () => {
+test("an invitation makes its address a member once, until the member is removed", async () => {
 	const carl = await signedUp(service);
 	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "viewer" });
 	expect(invited.body.link).toBeNull();
@@ -341,7 +341,7 @@ test("an invitation joins its address once, until the member is removed", async 
 	expect((await carl.get(`/api/console/keys/${hers.key}?${at}`)).status).toBe(404);
 });
 
-test("an ended session opens nothing from the next request on", async () => {
+test("a session that has ended opens nothing from the next request on", async () => {
 	const dora = await signedUp(service);
 	const phone = newPerson(service, dora.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: dora.email, password: PASSWORD });
@@ -356,7 +356,7 @@ test("an ended session opens nothing from the next request on", async () => {
 	expect((await dora.get("/api/console/me")).status).toBe(401);
 });
 
-test("responses have security headers and never allow another origin", async () => {
+test("responses of the console have security headers and never allow another origin", async () => {
 	const { headers } = await ann.get("/api/console/me", { headers: { origin: "https://evil.example" } });
 	expect(headers.get("content-security-policy")).toContain("default-src 'none'");
 	expect(headers.get("cache-control")).toBe("no-store");
@@ -369,7 +369,7 @@ test("responses have security headers and never allow another origin", async () 
 	expect(error.body.error.request_id).toBe(error.headers.get("x-request-id"));
 });
 
-test("password guesses are counted per address in the database", async () => {
+test("guesses of passwords are counted per address in the database", async () => {
 	const eve = newPerson(service);
 	const statuses: number[] = [];
 	for (let attempt = 0; attempt < 12; attempt++) {

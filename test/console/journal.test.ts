@@ -128,7 +128,7 @@ async function settleLater(account: string, month: string): Promise<Map<string, 
 
 const inBooks = (sums: Map<string, number>) => [...sums].filter(([, amount]) => amount !== 0).sort();
 
-test("monthly journals equal a reference model and the statements", async () => {
+test("monthly journals equal a simple model and the statements", async () => {
 	for (const id of ACCOUNTS) {
 		await sql`insert into account (id, email, name, created_at) values (${id}, ${`${id}@example.com`}, ${id}, '2026-05-02')`;
 		await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, 'account', ${id}, 0)`;

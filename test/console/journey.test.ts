@@ -36,7 +36,7 @@ test("the first sign-in with a confirmed address creates an account", async () =
 	expect(account?.topped_up).toBe(false);
 });
 
-test("the console shows every step from the first top-up to a revoked key", async () => {
+test("the console leads from the first top-up to a revoked key", async () => {
 	const customer = await signedUp(service);
 	const boss = await operator(service);
 	const empty = await customer.get("/api/console/overview");
@@ -156,7 +156,7 @@ test("a playground chat is billed to its key, and refused once the key is revoke
 	expect(refused.body.error.code).toBe("api_key_revoked");
 });
 
-test("a large transfer shows bank details and needs a second operator", async () => {
+test("a large transfer shows bank details and needs a second operator's confirmation", async () => {
 	const strict = await startService({
 		models: chatModel({ url: upstream.url }),
 		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000", TRANSFER_DETAILS: "Example Bank\\nIBAN DE00 1234" },

@@ -51,7 +51,7 @@ test("the document names its language and loads German texts only if it is Germa
 	expect(await texts.text()).toContain("Schlüssel anlegen");
 });
 
-test("mails are in the recipient's language: the browser's, then the setting", async () => {
+test("mails are in the recipient's language: first the browser's, then the setting", async () => {
 	const person = newPerson(service);
 	const german = { "accept-language": "de-DE" };
 	const signUp = { name: "Anna", email: person.email, password: PASSWORD };
@@ -74,7 +74,7 @@ test("mails are in the recipient's language: the browser's, then the setting", a
 	expect((await other.get("/api/console/me")).body.user.language).toBe(null);
 });
 
-test("errors are in the reader's language; programs always get English", async () => {
+test("errors are in the reader's language, and in English for programs", async () => {
 	const person = await signedUp(service);
 	const german = { "accept-language": "de" };
 	const inGerman = async (method: "POST" | "PUT", path: string, body: object) => {
@@ -124,7 +124,7 @@ test("errors are in the reader's language; programs always get English", async (
 	);
 });
 
-test("receipts, statements and status are translated; their data is not", async () => {
+test("receipts, statements and status are translated, but not the data in them", async () => {
 	const person = await signedUp(service);
 	const { topUp } = (await person.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1234.5" })).body;
 	const asked = async (path: string, language: string, accept = "text/html") => {

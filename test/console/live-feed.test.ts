@@ -40,7 +40,7 @@ function openPage(feed: ReturnType<typeof createLiveFeed>, topic: LiveTopic, use
 	return { heard, ended };
 }
 
-test("a closed page frees its stream and its topics", async () => {
+test("the live feed frees the stream and the topics of a closed page", async () => {
 	const { feed, clock, url, reads } = serve();
 	const leaving = Array.from({ length: 5 }, () => new AbortController());
 	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
@@ -61,7 +61,7 @@ test("a closed page frees its stream and its topics", async () => {
 	feed.stop();
 });
 
-test("the number of a person's pages is limited", async () => {
+test("the live feed limits the number of pages of one person", async () => {
 	const { feed, url } = serve();
 	const leave = new AbortController();
 	const pages = await Promise.all(Array.from({ length: 14 }, () => fetch(`${url}?user=a`, { signal: leave.signal })));
@@ -71,7 +71,7 @@ test("the number of a person's pages is limited", async () => {
 	feed.stop();
 });
 
-test("a page above the total limit ends a page of the person with most pages", async () => {
+test("the live feed ends a page of the person with most pages above the total limit", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	const open = (userId: string) => (feed.open([], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
@@ -89,7 +89,7 @@ test("a page above the total limit ends a page of the person with most pages", a
 	expect(feed.size()).toBe(0);
 });
 
-test("a stop ends every stream; later ones get the advice to reconnect", async () => {
+test("the live feed's stop ends every stream; later pages are told to reconnect", async () => {
 	const { feed, url } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();
@@ -103,7 +103,7 @@ test("a stop ends every stream; later ones get the advice to reconnect", async (
 	expect(feed.size()).toBe(0);
 });
 
-test("a page gets the changes since the last event that it received", async () => {
+test("the live feed sends a page the changes since the last event that it received", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
@@ -122,7 +122,7 @@ test("a page gets the changes since the last event that it received", async () =
 	await Promise.all([early.ended, late.ended]);
 });
 
-test("a page that lost its right gets no further event", async () => {
+test("the live feed sends no further event to a page that lost its right", async () => {
 	const clock = createManualClock();
 	let asked = 0;
 	let ask: LiveRights = all;

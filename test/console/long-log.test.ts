@@ -103,7 +103,7 @@ async function blocksOf(person: Person, path: string, blocksMax: number): Promis
 	return fewest;
 }
 
-test("each page reads less than a quarter of a long log", async () => {
+test("each page of a long request log reads less than a quarter of it", async () => {
 	const nowMs = Date.now();
 	const at = (days: number) => nowMs - Math.round(days * DAY_MS);
 	const rows = (await customer.get("/api/console/requests?limit=50")).body;
@@ -174,7 +174,7 @@ test("each page reads less than a quarter of a long log", async () => {
 	expect(over).toEqual([]);
 }, 60_000);
 
-test("a filter finds all rows of a rare model", async () => {
+test("a filter finds all rows of a rare model in a long request log", async () => {
 	const all = async (query: string, limit = 200) => {
 		const ids: string[] = [];
 		let after: string | null = null;
@@ -229,7 +229,7 @@ async function refusedWithin(from: number, to: number): Promise<number> {
 	return row?.n ?? 0;
 }
 
-test("a filter without results reads few database blocks", async () => {
+test("a filter without results in a long request log reads few database blocks", async () => {
 	const { sql } = database;
 	for (const query of [
 		"model=no-such-model",
@@ -251,7 +251,7 @@ test("a filter without results reads few database blocks", async () => {
 	expect(row?.blocks ?? 0).toBeLessThan(BLOCKS_OF_NONE);
 }, 60_000);
 
-test("the usage sums of a long log are exact", async () => {
+test("the usage sums of a long request log are exact", async () => {
 	const [rows] =
 		await database.sql`select sum(charged_nano_usd)::text as charged, count(*)::text as n from usage_event`;
 	const series = (await customer.get(`/api/console/usage?from=${Date.now() - (DAYS + 1) * DAY_MS}`)).body;
@@ -261,7 +261,7 @@ test("the usage sums of a long log are exact", async () => {
 	expect(ledger.items[0].runningNanoUsd).toBe(100e9 - series.total.costNanoUsd);
 });
 
-test("the CSV of a long log is streamed", async () => {
+test("the CSV of a long request log is streamed", async () => {
 	const response = await customer.fetch("/api/console/requests.csv");
 	let bytes = 0;
 	for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
@@ -271,7 +271,7 @@ test("the CSV of a long log is streamed", async () => {
 	expect(bytes).toBeGreaterThan(2_000_000);
 }, 60_000);
 
-test("usage without a project is found among much usage in projects", async () => {
+test("usage outside projects is found among much usage in projects", async () => {
 	const tidy = await signedUp(service);
 	await topUp(tidy, boss);
 	const keyIds = [(await tidy.send("POST", "/api/console/keys", { name: "all" })).body.key.id];

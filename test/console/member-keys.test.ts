@@ -30,7 +30,7 @@ const works = async (secret: string) => {
 };
 const remove = (userId: string, keys = "") => owner.send("DELETE", `/api/console/members/${userId}?${at}${keys}`);
 
-test("a member's removal requires a choice for keys that the member created", async () => {
+test("removing a member requires a choice for the keys that the member created", async () => {
 	const leaver = await member("admin");
 	const own = (await make(leaver, "made")).body;
 	const theirs = (await make(owner, "the owner's")).body;
@@ -56,7 +56,7 @@ test("a member's removal requires a choice for keys that the member created", as
 	expect((await leaver.get(`/api/console/keys?${at}`)).status).toBe(404);
 });
 
-test("kept keys stay valid; a member without keys is removed without a choice", async () => {
+test("keys kept at a member's removal stay valid; without keys no choice is needed", async () => {
 	const [leaver, quiet] = [await member(), await member()];
 	const { secret } = (await make(leaver, "kept")).body;
 	expect((await remove(leaver.userId, "&keys=keep")).status).toBe(200);
@@ -95,7 +95,7 @@ test("a failover does not undo the revocation of a removed member's keys", async
 	expect((await remove(leaver.userId, "&keys=revoke")).body.fence.effective).toBe(true);
 });
 
-test("keys created during their creator's removal are revoked too", async () => {
+test("a key created while its creator is removed is revoked too", async () => {
 	const leaver = await member();
 	const ids = [(await make(leaver, "first")).body.key.id];
 	const { statements } = service.db;
@@ -112,7 +112,7 @@ test("keys created during their creator's removal are revoked too", async () => 
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 });
 
-test("a key created during its creator's removal shows no valid secret", async () => {
+test("a key created while its creator is removed shows no valid secret", async () => {
 	for (let round = 0; round < (LONG ? 6 : 2); round++) {
 		const leaver = await member();
 		const made = Array.from({ length: 4 }, (_, nth) => make(leaver, `in the race ${nth}`));
@@ -148,7 +148,7 @@ const invitedBy = async (userId: string) =>
 const invite = (by: Person, role: string) =>
 	by.send("POST", `/api/console/invitations?${at}`, { email: `${crypto.randomUUID()}@example.com`, role });
 
-test("a changed role applies at once; a role without keys asks about keys", async () => {
+test("a changed role applies at once; a role without keys requires a choice for them", async () => {
 	const dev = await member();
 	const { secret } = (await make(dev, "the developer's")).body;
 	expect((await change(owner, dev.userId, "admin")).body).toEqual({ role: "admin", revoked: [], fence: null });
@@ -169,7 +169,7 @@ test("a changed role applies at once; a role without keys asks about keys", asyn
 	]);
 });
 
-test("an admin assigns every role except owner; a demotion voids open invitations", async () => {
+test("an admin can assign every role except owner; a demotion voids open invitations", async () => {
 	const [admin, other] = [await member("admin"), await member("viewer")];
 	const me = (await owner.get("/api/console/me")).body.user.id;
 	expect((await change(admin, other.userId, "billing")).status).toBe(200);
@@ -200,7 +200,7 @@ test("an admin assigns every role except owner; a demotion voids open invitation
 	expect(await invitedBy(admin.userId)).toEqual([]);
 });
 
-test("concurrent demotions of owners leave one owner", async () => {
+test("two owners who demote each other at once leave one owner", async () => {
 	const me = (await owner.get("/api/console/me")).body.user.id;
 	for (let round = 0; round < (LONG ? 4 : 2); round++) {
 		const second = await member("owner");
@@ -219,7 +219,7 @@ test("concurrent demotions of owners leave one owner", async () => {
 	}
 });
 
-describe("projects", () => {
+describe("a member of projects", () => {
 	const call = (person: Person, method: string, path: string, body: unknown = {}) => {
 		const address = `/api/console${path}${path.includes("?") ? "&" : "?"}${at}`;
 		return method === "GET" ? person.get(address) : person.send(method, address, body);
@@ -229,7 +229,7 @@ describe("projects", () => {
 	const keysOf = async (person: Person) =>
 		(await call(person, "GET", "/keys?limit=200")).body.items.map(({ id }: { id: string }) => id) as string[];
 
-	test("a developer manages keys of own projects only", async () => {
+	test("who is a developer manages keys of own projects only", async () => {
 		const [dev, other] = [await member(), await member()];
 		const [his, another] = [await newProject(), await newProject()];
 		const before = (await make(dev, "before")).body.key.id;
@@ -261,7 +261,7 @@ describe("projects", () => {
 		expect(await keysOf(dev)).not.toContain(made);
 	});
 
-	test("a member removed from a project no longer sees its keys, kept or revoked", async () => {
+	test("who is removed from a project no longer sees its keys, kept or revoked", async () => {
 		const dev = await member();
 		const { id } = await newProject();
 		await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
@@ -283,7 +283,7 @@ describe("projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
-	test("a removal from a project revokes the member's keys, with audit entries", async () => {
+	test("loses the keys created in a project on removal from it, with audit entries", async () => {
 		const dev = await member();
 		const ofNone = (await make(dev, "of none")).body;
 		const [left, other] = [await newProject(), await newProject()];
@@ -305,7 +305,7 @@ describe("projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("a key created during its creator's removal from the project is revoked", async () => {
+	test("loses a key created during the removal from its project", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();
@@ -334,7 +334,7 @@ describe("projects", () => {
 		}
 	});
 
-	test("a project's cap, models and archiving apply to its keys once saved", async () => {
+	test("uses keys under the project's cap, models and archiving once they are saved", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

@@ -18,7 +18,7 @@ const secret = (await customer.send("POST", "/api/console/keys", { name: "k" }))
 
 const at = (path: string) => `/api/console/operator/accounts/${customer.accountId}${path}`;
 
-test("an adjustment is booked once, up to the available credit", async () => {
+test("an operator's adjustment is booked once, up to the available credit", async () => {
 	await service.settled();
 	const before = (await customer.get("/api/console/credit")).body.balance.balanceNanoUsd;
 	const idempotencyKey = crypto.randomUUID();
@@ -40,7 +40,7 @@ test("an adjustment is booked once, up to the available credit", async () => {
 	]);
 });
 
-test("a running request's hold is shown to customer and operators", async () => {
+test("credit held for a running request is shown to customer and operators", async () => {
 	upstream.next(reply().hang());
 	const leave = new AbortController();
 	const running = service.post("/v1/chat/completions", secret, ask, { signal: leave.signal }).catch(() => undefined);
@@ -61,7 +61,7 @@ test("a running request's hold is shown to customer and operators", async () => 
 	);
 });
 
-test("instances that may hold credit are listed before ended ones", async () => {
+test("the list of instances has those that may hold credit before ended ones", async () => {
 	const { sql } = service.db;
 	await sql`
 		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
@@ -76,7 +76,7 @@ test("instances that may hold credit are listed before ended ones", async () => 
 	}
 });
 
-test("the page of reconciliations shows late settlements that were not charged", async () => {
+test("the page of reconciliations shows late settlements that charged nothing", async () => {
 	const { sql } = service.db;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values
 		('i', 1, 12, 3000000, '2026-01-01'), ('j', 4, 5, 40, '2026-01-02')`;
@@ -92,7 +92,7 @@ test("the page of reconciliations shows late settlements that were not charged",
 	}
 });
 
-test("a check of the books that an operator starts is stored", async () => {
+test("an operator's check of the books is stored", async () => {
 	await service.settled();
 	const run = await boss.send("POST", "/api/console/operator/reconciliation");
 	expect(run.body).toMatchObject({ ok: true });
@@ -111,7 +111,7 @@ test("a check of the books that an operator starts is stored", async () => {
 	}
 });
 
-test("accounts are found by address, name, key or top-up", async () => {
+test("an operator finds accounts by address, name, key or top-up", async () => {
 	const keyId = (await customer.get("/api/console/keys")).body.items[0].id;
 	for (const q of [customer.email, customer.email.slice(0, 8), customer.accountId, keyId]) {
 		const { items } = (await boss.get(`/api/console/operator/accounts?q=${encodeURIComponent(q)}`)).body;
@@ -134,7 +134,7 @@ test("accounts are found by address, name, key or top-up", async () => {
 	expect(items[0].replicas[0].alias).toBe("test-model#0");
 });
 
-test("prices agreed with an account are shown to its members only, after a second operator's confirmation", async () => {
+test("agreed prices are shown to the account's members after a second confirmation", async () => {
 	const [second, other] = [await operator(service), await signedUp(service)];
 	const price = {
 		model: "test-model",

@@ -16,7 +16,7 @@ function expectAway({ status, headers, body }: Answer): void {
 	expect(headers.get("x-request-id")).not.toBeNull();
 }
 
-test("pages and sign-in answer 503 without the database and work again afterwards", async () => {
+test("pages and sign-in answer 503 without the database, and work again afterwards", async () => {
 	const person = await signedUp(service);
 	const stranger = newPerson(service);
 	const { adminUrl } = await testPostgres();
@@ -41,7 +41,7 @@ test("pages and sign-in answer 503 without the database and work again afterward
 	);
 });
 
-test("an outage while a session is read answers 503 without details", async () => {
+test("a database outage while a session is read answers 503 without details", async () => {
 	const person = await signedUp(service);
 	const written = spyOn(console, "error").mockImplementation(() => {});
 	const holder = await service.db.sql.reserve();
@@ -68,7 +68,7 @@ test("an outage while a session is read answers 503 without details", async () =
 
 const OPTIONS = { log: silentLog, language: "en" } as const;
 
-test("a cancelled statement answers 503 though other errors wrap it", async () => {
+test("a database timeout wrapped in another error answers 503", async () => {
 	const error = new Error("Failed query", { cause: new DatabaseTimeout("late") });
 	const response = consoleErrorResponse(error, "req_1", OPTIONS);
 	expect([response.status, (await response.json()).error.code]).toEqual([503, "service_unavailable"]);

@@ -14,7 +14,7 @@ await makeAccount(db, "acc", 1_000_000, { key: null });
 await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
 await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
 
-test("the first-request step stays done after the requests are deleted", async () => {
+test("the overview's step of a first request stays done after the requests are deleted", async () => {
 	const firstRequest = async () => (await readLiveOverview(statements, "acc")).checklist.firstRequest;
 	expect(await firstRequest()).toBe(false);
 	const epoch = await goLive(db, "gone");
@@ -28,7 +28,7 @@ test("the first-request step stays done after the requests are deleted", async (
 	expect(await firstRequest()).toBe(true);
 });
 
-test("operators see the number of all pending top-ups", async () => {
+test("an operator sees the number of all pending top-ups", async () => {
 	await sql`insert into top_up (id, account_id, amount_nano_usd, method, reference)
 		select 'top_' || n, 'acc', 100000000000, 'transfer', ${newUuid()} || n from generate_series(1, 23) n`;
 	const summary = await operatorSummary({

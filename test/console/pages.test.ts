@@ -14,7 +14,7 @@ beforeAll(async () => {
 	html = (await (await get("/sign-in"))?.text()) ?? "";
 }, 30_000);
 
-test("a page is never cached and its policy has a new nonce each time", async () => {
+test("a console page is never cached, and its policy has a new nonce each time", async () => {
 	const [one, two] = [await get("/overview"), await get("/keys/key_1")];
 	const nonceOf = (response: Response | undefined) =>
 		/style-src 'self' 'nonce-([^']{20,})'/.exec(response?.headers.get("content-security-policy") ?? "")?.[1];
@@ -33,7 +33,7 @@ test("a page is never cached and its policy has a new nonce each time", async ()
 	expect(html).not.toMatch(/<style|\son[a-z]+=|style=/);
 });
 
-test("the page's files exist and are cached for a year", async () => {
+test("the files of a console page exist and are cached for a year", async () => {
 	const paths = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map((match) => match[1] ?? "");
 	expect(paths.length).toBeGreaterThanOrEqual(4);
 	for (const path of paths) {
@@ -47,7 +47,7 @@ test("the page's files exist and are cached for a year", async () => {
 	}
 });
 
-test("lazy chunks exist and load nothing from other sites", async () => {
+test("the lazy chunks of a console page exist and load nothing from other sites", async () => {
 	const main = /src="(\/assets\/index-[^"]+)"/.exec(html)?.[1] ?? "";
 	const script = (await (await get(main))?.text()) ?? "";
 	const chunks = [...script.matchAll(/import\("([^"]+)"\)/g)].map((match) => match[1] ?? "");
@@ -57,7 +57,7 @@ test("lazy chunks exist and load nothing from other sites", async () => {
 	expect(script.includes("jsxDEV")).toBe(false);
 });
 
-test("a mistyped address is a page for browsers, JSON for programs", async () => {
+test("a mistyped address gets a page for browsers and JSON for programs", async () => {
 	expect((await get("/nowhere", { accept: "text/html,*/*" }))?.status).toBe(404);
 	expect(await get("/nowhere", { accept: "application/json" })).toBeUndefined();
 	for (const path of ["/v1/nothing", "/api/nothing", "/assets/nothing.js", "/metrics", "/openapi.json"]) {

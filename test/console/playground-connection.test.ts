@@ -21,7 +21,7 @@ function asked(send: (request: GatewayRequest) => Promise<Response>, signal = ne
 	return { chat: playgroundChat(parts, connection), timeouts };
 }
 
-test("an idle connection of a failed chat is closed", async () => {
+test("the connection of a playground chat that failed is closed when idle", async () => {
 	const failed = asked(() => Promise.reject(new Error("no gateway is running")));
 	await expect(failed.chat).rejects.toThrow("no gateway");
 	expect(failed.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
@@ -30,7 +30,7 @@ test("an idle connection of a failed chat is closed", async () => {
 	expect(empty.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 });
 
-test("a chat whose page was closed before the call reaches no gateway", async () => {
+test("a playground chat whose page was closed before its call reaches no gateway", async () => {
 	const signals: AbortSignal[] = [];
 	const { chat } = asked(async ({ signal }) => {
 		signals.push(signal);

@@ -45,7 +45,7 @@ const newestFirst = (which: (one: { refused: boolean }) => boolean = () => true)
 		.map(({ id }) => id)
 		.reverse();
 
-test("pages of the log list answered and refused requests, each once", async () => {
+test("pages of the request log list answered and refused requests, each once", async () => {
 	expect(sent.filter(({ refused }) => refused)).toHaveLength(12);
 	for (const limit of [1, 3, 7, 200]) {
 		const seen: string[] = [];
@@ -61,7 +61,7 @@ test("pages of the log list answered and refused requests, each once", async () 
 	}
 });
 
-test("the log's filters select answered requests, refused requests, or both", async () => {
+test("filters of the request log select answered requests, refused requests, or both", async () => {
 	const ids = async (query: string) => (await list(query)).map(({ id }) => id);
 	expect(await ids("status=refused")).toEqual(newestFirst(({ refused }) => refused));
 	expect(await ids("status=ok")).toEqual(newestFirst(({ refused }) => !refused));
@@ -79,7 +79,7 @@ test("the log's filters select answered requests, refused requests, or both", as
 	expect((await customer.get("/api/console/usage?status=refused")).status).toBe(400);
 });
 
-test("the log entry of a 402 has its limit, amounts and affordable tokens", async () => {
+test("the request log's entry of a 402 has its limit, amounts and affordable tokens", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 1_000 };
 	const response = await service.post("/v1/chat/completions", capped.secret, body);
 	const { error } = (await response.json()) as { error: Record<string, string | number> };
@@ -115,12 +115,12 @@ test("the log entry of a 402 has its limit, amounts and affordable tokens", asyn
 	expect((await customer.get(other)).body).toMatchObject({ code: "model_not_found", param: "model", shortage: null });
 });
 
-test("the overview shows the log's newest requests", async () => {
+test("the overview shows the newest requests of the request log", async () => {
 	const { newest } = (await customer.get("/api/console/overview")).body;
 	expect(newest.map(({ id }: { id: string }) => id)).toEqual(newestFirst().slice(0, 10));
 });
 
-test("the log's CSV has answered and refused requests in fixed columns", async () => {
+test("the request log's CSV has answered and refused requests in fixed columns", async () => {
 	const text = await (await customer.fetch("/api/console/requests.csv")).text();
 	const [head = "", ...lines] = text.trimEnd().split("\r\n");
 	const names = head.split(",");
@@ -152,7 +152,7 @@ test("the log's CSV has answered and refused requests in fixed columns", async (
 	expect(only.trimEnd().split("\r\n")).toHaveLength(1 + newestFirst(({ refused }) => refused).length);
 });
 
-test("refusals are deleted after 30 days, not earlier", async () => {
+test("refused requests are deleted from the log after 30 days, not earlier", async () => {
 	const write = (days: number, rows: number) => service.db.sql`
 		insert into refused_request (request_id, account_id, key_id, endpoint, code, status, message, refused_at)
 		select gen_random_uuid(), 'acc_old', 'key_old', 'chat', 'overloaded', 429, 'x', now() - ${days}::int * interval '1 day'

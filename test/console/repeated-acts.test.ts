@@ -81,7 +81,7 @@ for (const { path, input, other, action, by = owner, told } of FORMS)
 		expect((await done(action)) - before).toBe(2);
 	});
 
-test("a token is valid for its sender only, not for a colleague", async () => {
+test("a token of a repeated request is valid for its sender only, not for a colleague", async () => {
 	const colleague = await signedUp(service);
 	await sql`
 		insert into member (user_id, account_id, role)

@@ -116,7 +116,7 @@ for (const group of ["model", "code", "account", "project"] as const)
 			});
 
 for (const days of [1, 7, 29, 90])
-	test(`figures of ${days} days and of the period before equal the raw rows`, async () => {
+	test(`revenue of ${days} days and of the period before equals the raw rows`, async () => {
 		const fromMs = nowMs - days * DAY_MS;
 		const figures = await revenueFigures(statements, filter({ fromMs }), nowMs);
 		const first = (await revenueSeries(statements, filter({ fromMs }))).fromMs;
@@ -167,7 +167,7 @@ for (const days of [1, 7, 29, 90])
 		});
 	});
 
-test("speeds are the requests' percentiles within 12 %, costs those of the tokens", async () => {
+test("speeds are the requests' percentiles within 12 %, costs those of their tokens", async () => {
 	for (const [bucket, days] of [
 		["hour", 1],
 		["day", 30],
@@ -200,14 +200,14 @@ test("speeds are the requests' percentiles within 12 %, costs those of the token
 	}
 });
 
-test("the CSV file of margins has a row for each model and bucket", () => {
+test("the CSV of margins has a row for each model and time bucket", () => {
 	const row = { model: "a", atMs: 86_400_000, replicaHours: 1.5 };
 	expect(marginCsv([{ ...row, chargedNanoUsd: nanoUsd(3_000_000_001), costNanoUsd: nanoUsd(5_000_000_000) }])).toBe(
 		"time,model,revenue_usd,cost_usd,margin_usd,replica_hours\r\n1970-01-02T00:00:00.000Z,a,3.000000001,5.00,-1.999999999,1.500\r\n",
 	);
 });
 
-test("closing days of the ledger does not change the prepaid credit", async () => {
+test("closing days of the ledger does not change the sum of prepaid credit", async () => {
 	const before = (await revenueFigures(statements, filter(), nowMs)).prepaidNanoUsd;
 	await sealDays({ statements, clock: systemClock });
 	const [sealed] = await sql`select count(*)::int as n from sealed_day`;
@@ -215,7 +215,7 @@ test("closing days of the ledger does not change the prepaid credit", async () =
 	expect((await revenueFigures(statements, filter(), nowMs)).prepaidNanoUsd).toBe(before);
 });
 
-test("samples of two consoles add each minute of a replica once, with its cost", async () => {
+test("two consoles that sample replicas count each minute and its cost once", async () => {
 	const catalog = createFixedCatalog({ statements, clock: systemClock, log: silentLog });
 	await catalog.setModels([{ ...chatSpec("m"), cost: { replicaHour: nanoUsd(3_600_000), input: 5, output: 6 } }]);
 	const view: DeploymentsView = {
@@ -254,7 +254,7 @@ test("samples of two consoles add each minute of a replica once, with its cost",
 	expect(cost).toEqual({ i: 5, o: 6 });
 });
 
-test("daily sums of old hours equal the requests", async () => {
+test("daily revenue sums of old hours equal the requests", async () => {
 	// Moves all rows 41 days into the past.
 	for (const [table, column] of [
 		["usage_event", "admitted_at"],

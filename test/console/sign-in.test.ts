@@ -14,7 +14,7 @@ const upstream = withUpstream("vllm");
 models = chatModel({ url: upstream.url, dialect: "vllm" });
 const service = await withService({ models, env: PERSON_ENV });
 
-test("an account created by an operator is owned by its address's first sign-in", async () => {
+test("an account created by an operator belongs to the first sign-in of its address", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(service.db.statements, { email, vouched: false });
 	const person = newPerson(service, email);
@@ -25,7 +25,7 @@ test("an account created by an operator is owned by its address's first sign-in"
 	expect(me.body.accounts).toHaveLength(1);
 });
 
-test("many concurrent first requests create one account", async () => {
+test("many concurrent first requests of a person create one account", async () => {
 	const person = newPerson(service);
 	await person.send("POST", "/api/auth/sign-up/email", { name: "One", email: person.email, password: PASSWORD });
 	expect((await confirmAddress(person)).body).toEqual({ status: true, signedIn: true });
@@ -73,7 +73,7 @@ test("sign-up accepts exactly the addresses that sign-in accepts", async () => {
 	}
 });
 
-test("sign-up does not reveal known addresses", async () => {
+test("sign-up does not reveal that an address is known", async () => {
 	const known = await signedUp(service);
 	const stranger = newPerson(service);
 	const body = (email: string) => ({ name: "Eve", email, password: PASSWORD });
@@ -86,7 +86,7 @@ test("sign-up does not reveal known addresses", async () => {
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
-test("a new password ends every session; its link works once", async () => {
+test("a new password ends every session, and its link works once", async () => {
 	const person = await signedUp(service);
 	const forgetful = newPerson(service, person.email);
 	await forgetful.send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
@@ -129,7 +129,7 @@ test("a sign-in with a second factor requires a code", async () => {
 	expect(row?.secret).not.toContain(secret);
 });
 
-test("a removed operator loses the role and all sessions", async () => {
+test("an operator who is removed loses the role and all sessions", async () => {
 	const boss = await operator(service);
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(200);
 	await revokeOperator(service.db.statements, boss.email);
@@ -145,7 +145,7 @@ test("a removed operator loses the role and all sessions", async () => {
 	expect(login.status).toBe(401);
 });
 
-test("a new operator's earlier sessions end before the role applies", async () => {
+test("earlier sessions of a new operator end before the role applies", async () => {
 	const { sql, statements } = service.db;
 	const person = await signedUp(service);
 	const known = async () => {

@@ -70,7 +70,7 @@ async function sealedUntil(day: string): Promise<void> {
 const read = (month: string) => readStatement(asked, ID, month);
 const place = { origin: ORIGIN, accountId: ID };
 
-test("a month opens with the closing balance of the month before", async () => {
+test("a monthly statement opens with the closing balance of the month before", async () => {
 	let before = 0n;
 	for (const month of months) {
 		const statement = await read(month);
@@ -86,7 +86,7 @@ test("a month opens with the closing balance of the month before", async () => {
 	expect((await listMonths(asked, ID)).map(({ month }) => month)).toEqual(months.toReversed());
 });
 
-test("a closed month never changes; late usage belongs to a later month", async () => {
+test("a closed statement never changes, and late usage belongs to a later month", async () => {
 	await sealedUntil(`${third}-01`);
 	// Eight requests close the months at the same time.
 	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, [ID])));
@@ -115,7 +115,7 @@ test("a closed month never changes; late usage belongs to a later month", async 
 	expect((await read(present)).closingNanoUsd).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
 });
 
-test("a month whose requests were deleted is read from the usage sums", async () => {
+test("a statement of a month whose requests were deleted uses the usage sums", async () => {
 	const before = await read(second);
 	const moment = `${third}-01T00:00:00Z`;
 	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})
@@ -127,7 +127,7 @@ test("a month whose requests were deleted is read from the usage sums", async ()
 	expect(before.usage.length).toBeGreaterThan(0);
 });
 
-test("the CSV has each movement with its balance and link", async () => {
+test("the CSV of a statement has each movement with its balance and link", async () => {
 	const statement = await read(second);
 	const rows = statementCsv(statement, statementLines(statement, place)).trimEnd().split("\r\n");
 	expect(rows[1]).toBe(`${second}-01,opening_balance,,,,,,248.999999986,,,`);
@@ -144,7 +144,7 @@ test("the CSV has each movement with its balance and link", async () => {
 	expect(receipt?.url).toBe(`${ORIGIN}/api/console/credit/receipts/top_2?account=${ID}`);
 });
 
-test("usage is listed by project and adds up to the month's usage", async () => {
+test("a statement lists usage by project, adding up to the month's usage", async () => {
 	const before = await read(present);
 	await db.sql`insert into project (id, account_id, name) values ('proj_s', ${ID}, 'Search, "=1"')`;
 	await use(`${present}-01T00:00:00Z`, 300, "m-1", "proj_s");
@@ -169,7 +169,7 @@ test("usage is listed by project and adds up to the month's usage", async () => 
 	expect(links).toEqual(expect.arrayContaining([`${ORIGIN}/proj_s`, `${ORIGIN}/none`]));
 });
 
-test("movements beyond the limit are summed in one line", async () => {
+test("a statement sums the movements beyond the limit in one line", async () => {
 	const statement = await read(second);
 	const cut = { ...statement, entries: [] };
 	const lines = statementLines(cut, place);
@@ -178,7 +178,7 @@ test("movements beyond the limit are summed in one line", async () => {
 	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 });
 
-test("a missing, malformed or too early month is refused with the reason", async () => {
+test("a statement of a missing, malformed or too early month is refused", async () => {
 	for (const month of ["", "2026-13", "2026-1", "x", "2026-11-01", "'; --"])
 		await expect(read(month)).rejects.toThrow("`month` must be a month");
 	await expect(read("2020-01")).rejects.toThrow("There is no statement");
@@ -202,7 +202,7 @@ const DRAWN = [
 ];
 const SELLER = { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU12345678" };
 
-test("a PDF has names in Latin, Greek and Cyrillic, with every amount and link", async () => {
+test("the PDF of a statement has Latin, Greek and Cyrillic names, amounts and links", async () => {
 	const statement = await read(second);
 	const buyer = { company: "Zoë — 100 €", address: DRAWN.join("\n"), vatId: "" };
 	const bytes = await statementPdf(documentOf({ statement, seller: SELLER, buyer }));
@@ -232,7 +232,7 @@ test("a text that the PDF's font lacks is refused in the PDF and shown on the pa
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
 
-test("the page has the PDF's contents, escaped and without scripts", async () => {
+test("the page of a statement has the PDF's contents, escaped and without scripts", async () => {
 	const statement = await read(second);
 	const buyer = { ...NOBODY, company: '<script>"&</script>' };
 	const response = statementPage(documentOf({ statement, buyer, language: "de" }));
@@ -244,7 +244,7 @@ test("the page has the PDF's contents, escaped and without scripts", async () =>
 		expect(page).toContain(part);
 });
 
-test("a closed month shows the present billing details", async () => {
+test("the statement of a closed month shows the present billing details", async () => {
 	const statement = await read(second);
 	expect(statement.state).toBe("closed");
 	const paper = async (company: string) =>
@@ -276,7 +276,7 @@ test("a statement is in the reader's language", async () => {
 	expect(german).toContain(new Intl.DateTimeFormat("de", { month: "long", timeZone: "UTC" }).format(statement.fromMs));
 });
 
-test("a PDF of 3,000 movements has few pages and yields the event loop", async () => {
+test("the PDF of 3,000 movements has few pages and lets other requests run meanwhile", async () => {
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
 	if (line === undefined) throw new Error("there is a line");
@@ -335,7 +335,7 @@ test("the console makes two PDFs at a time, at most one of an account, in turn",
 	expect(await made[50]).toBe("overloaded");
 });
 
-test("the console caches the last 200 PDFs", async () => {
+test("the console keeps the last 200 PDFs in a cache", async () => {
 	const queue = createPdfQueue({ clock: systemClock });
 	let made = 0;
 	const make = (key: string) =>

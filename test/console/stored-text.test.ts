@@ -55,7 +55,7 @@ test("a change with text that the audit log cannot store is refused", async () =
 	expect(await acts()).toBe(before);
 });
 
-test("an address with invalid text is a 404", async () => {
+test("a console address with invalid text gets a 404", async () => {
 	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const named = routes.filter(({ path }) => path.includes("/:"));
 	expect(named.length).toBeGreaterThan(10);
@@ -69,7 +69,7 @@ test("an address with invalid text is a 404", async () => {
 	}
 });
 
-test("every route with a body refuses unstorable text in any field", async () => {
+test("every route with a body refuses text in any field that Postgres cannot store", async () => {
 	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const changes = routes.filter(({ method }) => method === "POST" || method === "PUT" || method === "PATCH");
 	expect(changes.length).toBeGreaterThan(20);
@@ -83,7 +83,7 @@ test("every route with a body refuses unstorable text in any field", async () =>
 	}
 });
 
-test("the management interface refuses unstorable text", async () => {
+test("the management interface refuses text that Postgres cannot store", async () => {
 	const client = await managementClient(service);
 	const texts: [keyof typeof MANAGEMENT_ROUTES, string, Record<string, unknown>][] = [
 		["createAccount", "name", { email: "m@example.com" }],
@@ -103,7 +103,7 @@ test("the management interface refuses unstorable text", async () => {
 	expect(await acts()).toBe(before);
 });
 
-test("sign-in refuses unstorable text without an internal error", async () => {
+test("sign-in refuses text that Postgres cannot store, without an internal error", async () => {
 	const sent: [string, string, Record<string, unknown>][] = [
 		["update-user", "name", {}],
 		["reset-password", "token", { newPassword: PASSWORD }],

@@ -27,14 +27,14 @@ const send = createWebhookSender({ production: false });
 const message = { id: "evt_1", url, secret: webhookSecret("secret", "salt"), body: "{}", atMs: Date.now() };
 const told = () => send(message, new AbortController().signal);
 
-test("a receiver that upgrades the protocol counts as silent and is disconnected", async () => {
+test("a webhook receiver that upgrades the protocol is disconnected as unreachable", async () => {
 	says = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
 	expect(await told()).toEqual({ problem: "no_connection" });
 	await expect(fetched(url, {})).rejects.toThrow("another protocol");
 	await waitFor(() => open.size === 0, "the connections to end");
 });
 
-test("an invalid HTTP status fails only the call that received it", async () => {
+test("an invalid HTTP status from a server fails only the call that received it", async () => {
 	for (const status of ["099", "600", "999"]) {
 		says = `HTTP/1.1 ${status} Odd\r\ncontent-length: 2\r\n\r\n{}`;
 		await expect(fetched(url, {})).rejects.toThrow("a status that there is not");

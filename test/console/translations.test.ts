@@ -99,7 +99,7 @@ const raised = files("db/functions/*.sql").flatMap((path) =>
 const booksCheck = read("db/functions/books-check.sql");
 
 describe("errors that people read", () => {
-	test("have a translation with all values for each thrown text", () => {
+	test("have a translation with all values for each text in the code", () => {
 		expect(thrown.length).toBeGreaterThan(150);
 		expect(raised.length).toBeGreaterThan(15);
 		const asked = [...thrown.filter((one) => !ofSignIn.includes(one)), ...raised];
@@ -145,13 +145,13 @@ describe("errors that people read", () => {
 	});
 });
 
-describe("the German of the server", () => {
+describe("the server's German texts", () => {
 	const source = [...files("**/*.ts"), ...files("db/functions/*.sql")]
 		.filter((path) => !path.startsWith("web/"))
 		.map(read)
 		.join("\n");
 
-	test("has no unused and no repeated text", () => {
+	test("include none that is unused or repeated", () => {
 		const unused = Object.keys(server).filter(
 			(id) => ![JSON.stringify(id), `'${id.replaceAll("'", "''")}'`, `${id}:`].some((text) => source.includes(text)),
 		);
@@ -160,7 +160,7 @@ describe("the German of the server", () => {
 		expect(read("base/de.json").match(/^\t\t"/gm)?.length).toBe(count);
 	});
 
-	test("has the values of the English text and differs from it", () => {
+	test("have the values of the English text and differ from it", () => {
 		const all = (text: string) => (text.match(/\{\w+\}|`[^`]*`/g) ?? []).sort();
 		for (const [english, text] of Object.entries(server)) {
 			expect([english, all(text)]).toEqual([english, all(english)]);
@@ -168,7 +168,7 @@ describe("the German of the server", () => {
 		}
 	});
 
-	test("translates known words in inserted values and leaves other values unchanged", () => {
+	test("translate known words in inserted values and keep other values unchanged", () => {
 		expect(german("There is no top-up {id}.", { id: "confirmed" })).toBe("Es gibt keine Aufladung confirmed.");
 		expect(german("The top-up is {state}: it cannot be cancelled.", { state: "confirmed" })).toBe(
 			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
@@ -192,7 +192,7 @@ describe("the German of the server", () => {
 			}
 	});
 
-	test("formats dates in German", () => {
+	test("have dates in German form", () => {
 		expect(german("The cap renews at {moment}.", { moment: "2026-12-01T00:00:00.000Z" })).toBe(
 			"Die Obergrenze erneuert sich am 01.12.2026 um 00:00 Uhr (UTC).",
 		);
@@ -201,14 +201,14 @@ describe("the German of the server", () => {
 		).toBe("Das Modell `a-2026-11-22` wurde am 22.11.2026 abgeschaltet: siehe GET /v1/models.");
 	});
 
-	test("leaves an untranslated text in English", () => {
+	test("show the English text if a translation is missing", () => {
 		for (const unknown of ["constructor", "toString", "No text of ours {id}", ""])
 			expect(german(unknown)).toBe(unknown);
 		expect(translate("en", { id: "Please sign in." })).toBe("Please sign in.");
 	});
 });
 
-describe("an answer of sign-in", () => {
+describe("an error answer of sign-in", () => {
 	const body = (value: unknown, status = 400) => new Response(JSON.stringify(value), { status, headers: JSON_TYPE });
 	const text = async (answer: Response) => (await translateSignIn("de", answer)).text();
 
@@ -224,7 +224,7 @@ describe("an answer of sign-in", () => {
 		expect(await text(body({ message: "Too many requests." }, 429))).toContain("Zu viele Anfragen.");
 	});
 
-	test("stays unchanged in English, without a known code, or without an error", async () => {
+	test("stays unchanged in English, with an unknown code, or without an error", async () => {
 		const short = { message: "Password too short", code: "PASSWORD_TOO_SHORT" };
 		for (const other of [
 			null,

@@ -12,7 +12,7 @@ const db = await withDatabase();
 const { sql, statements } = db;
 const HOUR_MS = 3_600_000;
 
-test("a request attested as lost, then settled, counts once", async () => {
+test("a request declared lost and settled later counts once in the usage", async () => {
 	await sql`insert into budget (id, kind, account_id) values ('proj_1', 'project', 'acc')`;
 	await makeAccount(db, "acc", 1_000_000, { key: null });
 	await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;

@@ -39,7 +39,7 @@ async function withClock() {
 	};
 }
 
-test("a row with a slow commit or a leaping clock is summed once", async () => {
+test("a request committed late, or with a clock that leaps, is summed once", async () => {
 	const { database, sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await foldAll();
@@ -67,7 +67,7 @@ test("a row with a slow commit or a leaping clock is summed once", async () => {
 	}
 }, 120_000);
 
-test("rows settled after the clock was set back are summed once", async () => {
+test("requests settled after the clock was set back are summed once", async () => {
 	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await setAhead(10);

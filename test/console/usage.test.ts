@@ -27,7 +27,7 @@ async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_
 const AT_ONCE = 30;
 const ROUNDS = LONG ? 10 : 4;
 
-test("the sums equal the rows under concurrent requests and summing jobs", async () => {
+test("usage sums equal the requests while requests and summing jobs run concurrently", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
@@ -54,13 +54,13 @@ test("the sums equal the rows under concurrent requests and summing jobs", async
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
 }, 120_000);
 
-test("a second console skips a summing job in progress", async () => {
+test("a second console skips a summing job that another console is running", async () => {
 	const release = await openTransaction(service.db.sql, (tx) => tx`select 1 from usage_cursor for update`);
 	expect(await foldUsage(service.db.statements)).toBeNull();
 	await release();
 });
 
-test("the CSV has every request and no formula", async () => {
+test("the CSV of usage has every request and no formula", async () => {
 	const response = await customer.fetch("/api/console/requests.csv");
 	expect(response.headers.get("content-type")).toContain("text/csv");
 	expect(response.headers.get("content-disposition")).toContain('filename="requests.csv"');
@@ -72,7 +72,7 @@ test("the CSV has every request and no formula", async () => {
 	expect(usage).toContain("test-model");
 });
 
-test("an invalid filter gets 400 with its name", async () => {
+test("an invalid filter of the usage gets 400 with the filter's name", async () => {
 	for (const query of [
 		"from=x",
 		"bucket=year",
@@ -86,7 +86,7 @@ test("an invalid filter gets 400 with its name", async () => {
 		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
 });
 
-test("the longest range is accepted, and refused with a millisecond more", async () => {
+test("the longest time range of usage is accepted, and refused a millisecond longer", async () => {
 	const day = 86_400_000;
 	const answers: unknown[] = [];
 	for (const [bucket, days] of [
@@ -102,7 +102,7 @@ test("the longest range is accepted, and refused with a millisecond more", async
 	expect(answers).toEqual([]);
 });
 
-test("the live overview sends a new request and forgets closed pages", async () => {
+test("the live overview shows a new request and frees closed pages", async () => {
 	// The overview sorts by the clock, which another test may have set back.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));
@@ -133,7 +133,7 @@ test("the live overview sends a new request and forgets closed pages", async () 
 	expect(rest).toEqual([]);
 }, 60_000);
 
-test("a read-only key reads the same sums as the console", async () => {
+test("a read-only key reads the same usage sums as the console", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
 	const reader = (await customer.send("POST", "/api/console/keys", { name: "dashboard", readsOnly: true })).body;
@@ -158,7 +158,7 @@ test("a read-only key reads the same sums as the console", async () => {
 	);
 });
 
-test("usage stays in its project when the key moves", async () => {
+test("usage stays in its project when the key moves to another", async () => {
 	const { statements } = service.db;
 	const make = async (name: string): Promise<string> =>
 		(await customer.send("POST", "/api/console/projects", { name })).body.id;
@@ -246,7 +246,7 @@ test("usage stays in its project when the key moves", async () => {
 	);
 }, 120_000);
 
-test("groups beyond the limit are summed as one, each request once", async () => {
+test("groups of usage beyond the limit are summed as one, each request once", async () => {
 	const accountId = (await signedUp(service)).accountId;
 	const write = (model: string, charged: number) => service.db.sql`
 		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,

@@ -30,7 +30,7 @@ const message = (path: string, body = '{"id":"evt_1"}') => {
 const never = new AbortController().signal;
 const send = createWebhookSender({ production: false });
 
-test("the sender signs the example of Standard Webhooks as published", async () => {
+test("the webhook sender signs the example of Standard Webhooks as published", async () => {
 	const example = {
 		...message("/", '{"test": 2432232314}'),
 		id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -44,7 +44,7 @@ test("the sender signs the example of Standard Webhooks as published", async () 
 	expect(headers?.get("webhook-id")).toBe("msg_p5jXN8AQM9LWM0D4loKWxJek");
 });
 
-test("two client libraries accept the signature and refuse altered bodies", async () => {
+test("two client libraries accept the webhook's signature and refuse altered bodies", async () => {
 	await send(message("/", '{"id":"evt_1","type":"batch.completed","data":{"id":"batch_ü"}}'), never);
 	const { headers, body } = received.at(-1) as Received;
 	const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
@@ -60,7 +60,7 @@ test("two client libraries accept the signature and refuse altered bodies", asyn
 	expect(webhookSecret("another secret", "salt")).not.toBe(secret);
 });
 
-test("the sender reads only the status, follows no redirect, has a deadline", async () => {
+test("the webhook sender reads only the status, follows no redirect, has a deadline", async () => {
 	const before = received.length;
 	expect(await send(message("/moved"), never)).toEqual({ status: 307 });
 	expect(received.length).toBe(before + 1);
@@ -72,7 +72,7 @@ test("the sender reads only the status, follows no redirect, has a deadline", as
 	expect(await hangs(message("https://hangs.example/"), AbortSignal.timeout(50))).toEqual({ problem: "timeout" });
 });
 
-test("the sender refuses private addresses in any notation in production", async () => {
+test("the webhook sender in production refuses private addresses in any notation", async () => {
 	const before = received.length;
 	const { port } = receiver;
 	const asked: string[] = [];
@@ -100,7 +100,7 @@ test("the sender refuses private addresses in any notation in production", async
 	expect(received.length).toBe(before);
 });
 
-test("the sender connects to the checked address although the name changes", async () => {
+test("the webhook sender connects to the address it checked although DNS changes", async () => {
 	const hello = Promise.withResolvers<string>();
 	const listener = untilEnd(
 		Bun.listen({
@@ -123,7 +123,7 @@ test("the sender connects to the checked address although the name changes", asy
 	expect(answers).toEqual([]);
 }, 15_000);
 
-test("the sender requires https without a password", () => {
+test("the webhook sender requires https and a URL without a password", () => {
 	for (const url of [
 		"http://hook.example/",
 		"ftp://hook.example/",
@@ -137,7 +137,7 @@ test("the sender requires https without a password", () => {
 	expect(publicUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("Enter a valid URL.");
 });
 
-test("the sender accepts addresses of the public internet only", () => {
+test("the webhook sender accepts addresses of the public internet only", () => {
 	for (const address of ["8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1"])
 		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: true });
 	for (const address of [
@@ -160,7 +160,7 @@ test("the sender accepts addresses of the public internet only", () => {
 		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: false });
 });
 
-test("the sender limits the length of the normalized URL", () => {
+test("the webhook sender limits the length of the normalized URL", () => {
 	const written = (url: string) => new URL(url).href;
 	for (const sign of ["x", "é", "東", "\u{1f600}", " ", '"'])
 		for (const before of ["https://hook.example/", "https://hook.example/?q=", `https://${"東".repeat(20)}.example/`]) {

@@ -41,7 +41,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 		(error: unknown) => error,
 	);
 
-test("the connection gives no rows before an error to the next statement", async () => {
+test("the connection passes no rows of a failed statement to the next statement", async () => {
 	const statements = statementsAt(server.url);
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
@@ -62,7 +62,7 @@ test("the connection gives no rows before an error to the next statement", async
 	expect(await pid()).toBe(before as number);
 });
 
-test("the connection fails a statement in a transaction that a text left open", async () => {
+test("the connection fails a statement in a transaction left open by SQL text", async () => {
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS, connectionsMax: 1 };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
 	atEnd(() => work.end());
@@ -72,7 +72,7 @@ test("the connection fails a statement in a transaction that a text left open", 
 	expect(await run("select 1")).toBeUndefined();
 });
 
-test("the connection fails a statement between its socket's error and close at once", async () => {
+test("the connection fails a statement at once after its socket failed", async () => {
 	const proxy = withTcpProxy(at);
 	const statements = statementsAt(addressAt(proxy.port));
 	await statements`select 1`;
@@ -94,7 +94,7 @@ test("the connection fails a statement between its socket's error and close at o
 	expect(performance.now() - startedMs).toBeLessThan(DEADLINE_MS / 2);
 });
 
-test("a client ends together with its connection", async () => {
+test("a database client fails all queries once its connection has ended", async () => {
 	const closed = Promise.withResolvers<void>();
 	const opened = createConnector(server.url)({ onclose: () => closed.resolve() });
 	atEnd(() => opened.end({ timeout: 0 }));
@@ -117,7 +117,7 @@ test.each(["its deadline", "the client's end"])("the server cancels a running st
 	await waitFor(async () => !(await isRunning()), "the statement to end", 5_000);
 });
 
-test("the connection closes when it is discarded, even if its server does not answer", async () => {
+test("the connection closes when it is discarded, even if the server does not answer", async () => {
 	const taken: Socket[] = [];
 	let isSilent = false;
 	const relay = createServer({ allowHalfOpen: true }, (from) => {

@@ -5,7 +5,7 @@ import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-test("the durability check reports a configuration that can lose confirmed usage", () => {
+test("the durability check reports settings that can lose confirmed usage", () => {
 	const said = (commit: string, waitedFor: string, standbys: number) =>
 		durabilityProblem({ commit, waitedFor, standbys }) ?? "nothing";
 	expect(said("on", "", 0)).toBe("nothing");
@@ -17,7 +17,7 @@ test("the durability check reports a configuration that can lose confirmed usage
 	for (const standbys of [0, 1]) expect(said("off", "*", standbys)).toContain("synchronous_commit is off");
 });
 
-test("the durability check logs the start and the end of such a configuration once", async () => {
+test("the durability check logs once when such settings begin and once when they end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
 	// The tests' Postgres runs with durability off and without standbys.

@@ -96,7 +96,7 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 	}
 }
 
-test.if(LONG)("the server is ready after an archive recovery only once it accepts writes", async () => {
+test.if(LONG)("the embedded server is ready after an archive recovery once it accepts writes", async () => {
 	const folder = usedFolder();
 	const cluster = clusterOf(folder);
 	const { uid, gid } = statSync(cluster);
@@ -147,7 +147,7 @@ function environmentOf(pid: number): string | undefined {
 	}
 }
 
-test("the embedded server outlives its parent, without its environment, and is adopted", async () => {
+test("the embedded server outlives its parent process and is used by the next one", async () => {
 	const folder = usedFolder();
 	const { process: parent, url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
 	const before = findPostmaster(clusterOf(folder));
@@ -225,7 +225,7 @@ test("the embedded server is shared by several starts and ends with the last sto
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("the embedded server starts again after a stop in progress", async () => {
+test("the embedded server starts again after a stop that was in progress", async () => {
 	const folder = usedFolder();
 	const first = await start(folder);
 	const stopped = first.stop();
@@ -235,7 +235,7 @@ test("the embedded server starts again after a stop in progress", async () => {
 	await second.stop();
 }, 60_000);
 
-test("the embedded server reports a stop that did not get the lock", async () => {
+test("the embedded server reports a stop that could not get the lock", async () => {
 	const dataDir = usedFolder();
 	const said: string[] = [];
 	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });

@@ -50,7 +50,7 @@ async function joins(id: string) {
 	return { epoch, store: createPgLedgerStore({ statements: former.ledger }, id, epoch) };
 }
 
-test("the previous version's functions stay when this version starts", async () => {
+test("the former version's SQL functions stay when this version starts", async () => {
 	const functionsOf = (set: string) => sql`
 		select p.oid, p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${set} order by 1`;
 	const before = await functionsOf(FORMER_SET);
@@ -61,7 +61,7 @@ test("the previous version's functions stay when this version starts", async () 
 	expect(row).toEqual({ name: "lease_grant", first: FORMER_SET });
 });
 
-test("the functions of two versions draw on one budget and settle exactly", async () => {
+test("the SQL functions of two versions draw on one budget and settle exactly", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	const { store } = await joins("former-1");
 	const want = 1_000_000_000;
@@ -82,7 +82,7 @@ test("the functions of two versions draw on one budget and settle exactly", asyn
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("each version applies a revocation of the other version", async () => {
+test("each of two running versions applies a revocation made by the other", async () => {
 	const [theirs, ours] = [await service.customer(), await service.customer()];
 	for (const { secret } of [theirs, ours]) expect((await chat(secret)).status).toBe(200);
 	await sql`
@@ -106,7 +106,7 @@ test("each version applies a revocation of the other version", async () => {
 	expect(await pending()).toBe("");
 });
 
-test("the previous version's functions return idle credit to this version", async () => {
+test("the former version's SQL functions return idle credit to this version", async () => {
 	const credit = 1_000_000_000;
 	const { accountId, secret } = await service.customer({ exactCredit: credit });
 	const { store } = await joins("former-3");

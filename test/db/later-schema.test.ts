@@ -10,7 +10,7 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase(createMigratedDatabase);
 const { open, set } = database;
 
-test("a role's deadlines do not apply to a command's first query", async () => {
+test("a database role's short timeouts do not fail a command's first query", async () => {
 	const url = (await migratedUrl(database.url)) as string;
 	await set("lock_timeout = '50ms'", "statement_timeout = '5s'");
 	const holder = open(url);
@@ -27,7 +27,7 @@ test("a role's deadlines do not apply to a command's first query", async () => {
 	expect(await looked.look).toBe("done");
 });
 
-test("a start makes tables in the first schema of the path, next to another service's", async () => {
+test("a service makes its tables in the first schema, next to another service's", async () => {
 	await open(database.url)`create schema second`;
 	await set("search_path = second");
 	const { url } = await migrate(deps, database.url);
@@ -38,7 +38,7 @@ test("a start makes tables in the first schema of the path, next to another serv
 	expect(await open(url)`select from second.account`).toHaveLength(0);
 });
 
-test("a start makes new tables in the schema of the existing ones", async () => {
+test("a service makes new tables in the schema of its existing ones", async () => {
 	const client = open(database.url);
 	await client`create schema later`;
 	await set(`search_path = later, public`);
@@ -52,7 +52,7 @@ test("a start makes new tables in the schema of the existing ones", async () => 
 	expect(await open(url)`select from schema_migration`).toHaveLength(migrations.length + 1);
 });
 
-test("a start finds its tables although an earlier schema has the same names", async () => {
+test("a service finds its tables although an earlier schema has the same names", async () => {
 	const client = open(database.url);
 	await client`create schema app`;
 	await set("search_path = app, public");

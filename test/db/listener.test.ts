@@ -62,7 +62,7 @@ test("the listener subscribes again after its connection broke, and reports it",
 	await channel.hears("two");
 });
 
-test("the listener replaces a silent connection within 2 s, with all channels", async () => {
+test("the listener replaces a connection silent for 2 s, with all channels", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("silent_channel", clock);
 	let others = 0;
@@ -87,7 +87,7 @@ test("the listener replaces a silent connection within 2 s, with all channels", 
 	await waitFor(() => others === 1, "the other channel to be heard");
 });
 
-test("the listener keeps a connection that answers", async () => {
+test("the listener keeps a connection that still answers", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("quiet_channel", clock);
 	const before = proxy.accepted();

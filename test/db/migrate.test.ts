@@ -25,14 +25,14 @@ afterEach(async () => {
 	await database.drop();
 });
 
-test("concurrent starts apply each migration once", async () => {
+test("services that start at once apply each migration once", async () => {
 	expect(await migratedUrl(url)).toBeUndefined();
 	const migrated = await Promise.all(Array.from({ length: 4 }, () => migrate(deps, url)));
 	expect(migrated.flatMap(({ applied }) => applied)).toEqual(names);
 	expect(await migratedUrl(url)).toBe(migrated[0]?.url as string);
 });
 
-test("a start changes nothing when a migration fails or its connection breaks", async () => {
+test("a service's start changes nothing if a migration fails or the connection breaks", async () => {
 	const broken = migrations.map((one, at) => (at === 0 ? { ...one, sql: `${one.sql}; select 1 / 0` } : one));
 	await expect(migrate(deps, url, broken)).rejects.toThrow("division by zero");
 	expect(await client`select to_regclass('budget') is null as nothing`).toEqual([{ nothing: true }] as never);
@@ -51,7 +51,7 @@ test("a start changes nothing when a migration fails or its connection breaks", 
 	expect((await migrate(deps, url)).applied).toEqual(names);
 });
 
-test("a start puts this version's functions first in the clients' search path", async () => {
+test("a service's start puts this version's functions first in the search path", async () => {
 	await client`create function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint language sql as 'select -1::bigint'`;
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });

@@ -24,13 +24,13 @@ afterEach(async () => {
 	await database.drop();
 });
 
-test("a start leaves an up-to-date database unchanged", async () => {
+test("a service's start leaves an up-to-date database unchanged", async () => {
 	const laid = await functionsOf(FUNCTION_SET);
 	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await functionsOf(FUNCTION_SET)).toEqual(laid);
 });
 
-test("a start makes no tables in a function schema that its address names", async () => {
+test("a service's start makes no tables in the schema of its SQL functions", async () => {
 	const { url: prepared } = await migrate(deps, url);
 	const again = await migrate(deps, prepared);
 	expect(again.applied).toEqual([]);
@@ -42,7 +42,7 @@ test("a start makes no tables in a function schema that its address names", asyn
 	expect(await migratedUrl(again.url)).toBeDefined();
 });
 
-test("a start accepts an address that another version prepared", async () => {
+test("a service's start accepts a database address prepared by another version", async () => {
 	const theirs = `${url}?search_path=${encodeURIComponent('tollgate_0123456789ab, "$user", public')}`;
 	await client`create schema tollgate_0123456789ab`;
 	const migrated = await migrate(deps, theirs);
@@ -53,7 +53,7 @@ test("a start accepts an address that another version prepared", async () => {
 	await ours.end();
 });
 
-test("a start keeps the search path of the role or address after the functions", async () => {
+test("a service's start keeps the configured search path, after the functions' schema", async () => {
 	await client`create schema elsewhere`;
 	const migrated = await migrate(deps, `${url}?search_path=public,elsewhere`);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
@@ -61,7 +61,7 @@ test("a start keeps the search path of the role or address after the functions",
 	await ours.end();
 });
 
-test("a start names the missing right to create a schema", async () => {
+test("a service's start names the missing right to create a schema", async () => {
 	const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
 	await client.unsafe(`drop schema ${FUNCTION_SET} cascade`);
 	await client.unsafe(`create role ${role} login password 'x'; grant all on all tables in schema public to ${role}; grant create, usage on schema public to ${role};
@@ -74,7 +74,7 @@ test("a start names the missing right to create a schema", async () => {
 	await client.unsafe(`drop owned by ${role}; drop role ${role}`);
 });
 
-test("a start never replaces functions", async () => {
+test("a service's start never replaces SQL functions", async () => {
 	const body = "returns text language sql immutable as $$ select 'as it was' $$";
 	await client.unsafe(`create or replace function ${FUNCTION_SET}.usage_class(p_ending text) ${body}`);
 	await migrate(deps, url);
@@ -83,7 +83,7 @@ test("a start never replaces functions", async () => {
 	] as never);
 });
 
-test("a start keeps the functions of the versions that started last", async () => {
+test("a service's start keeps the SQL functions of the last versions that started", async () => {
 	for (let at = 1; at <= 5; at++) {
 		await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);
 		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
@@ -107,7 +107,7 @@ test("a start keeps the functions of the versions that started last", async () =
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
 });
 
-test("a start refuses a database of 0.2 development versions and changes nothing", async () => {
+test("a service's start refuses a 0.2 development database and changes nothing", async () => {
 	await client`update schema_migration set name = '0000_credit' where name = '0000_baseline'`;
 	const refusal = "The last commit that can is 869b8bb6";
 	await expect(migrate(deps, url)).rejects.toThrow(refusal);
@@ -119,7 +119,7 @@ test("a start refuses a database of 0.2 development versions and changes nothing
 	);
 });
 
-test("a start accepts a newer compatible schema and refuses a breaking one", async () => {
+test("a service's start accepts a newer compatible schema and refuses a breaking one", async () => {
 	await migrate(deps, url, [...migrations, harmless]);
 	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await migratedUrl(url)).toBeDefined();
@@ -129,7 +129,7 @@ test("a start accepts a newer compatible schema and refuses a breaking one", asy
 	expect((await migrate(deps, url, [...migrations, harmless, breaking])).applied).toEqual([]);
 });
 
-test("a start refuses a breaking migration while an instance runs", async () => {
+test("a service's start refuses a breaking migration while an instance runs", async () => {
 	const lives = (until: string) =>
 		client`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('old', 1, 1, 'live', 1000, now() + ${until}::interval)
 			on conflict (id, epoch, beat) do update set lease_until = excluded.lease_until`;

@@ -56,12 +56,12 @@ async function answersAt(url: string): Promise<void> {
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 }
 
-test("the client connects to a host name and to an IPv4 address", async () => {
+test("the database client connects to a host name and to an IPv4 address", async () => {
 	await answersAt(database.url);
 	await answersAt(addressAt(`localhost:${server.port}`));
 });
 
-test("the client tries several hosts in turn, first the one that answered last", async () => {
+test("the database client tries the host that answered last first, then the others", async () => {
 	const env = { DATABASE_URL: addressAt(`127.0.0.1:1,${server.host}`), DATA_DIR: folder };
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	const proxies = [server, server].map(({ hostname, port }) => withTcpProxy({ hostname, port: Number(port) }));
@@ -86,7 +86,7 @@ test("the client tries several hosts in turn, first the one that answered last",
 	expect(await asked()).toEqual([2, 3]);
 });
 
-test("the client reports a host that refuses connections rather than a standby", async () => {
+test("the database client reports a host that refuses connections before a standby", async () => {
 	const standby = await createEmptyDatabase();
 	atEnd(() => standby.drop());
 	const { pathname, port } = new URL(standby.url);
@@ -102,18 +102,18 @@ test("the client reports a host that refuses connections rather than a standby",
 	for (const ports of [`1,${port}`, `${port},1`]) await expect(opened(ports)).rejects.toThrow("ECONNREFUSED");
 });
 
-test("the client takes host and port from the query", async () => {
+test("the database client takes host and port from the query of the address", async () => {
 	await answersAt(addressAt("nowhere.invalid:1", { host: server.hostname, port: server.port }));
 	await answersAt(addressAt("127.0.0.1:1", { port: server.port }));
 });
 
-test.skipIf(!HAS_IPV6)("the client connects to an IPv6 address", async () => {
+test.skipIf(!HAS_IPV6)("the database client connects to an IPv6 address", async () => {
 	const port = await alsoAt({ host: "::1", port: 0 });
 	await answersAt(addressAt(`[::1]:${port}`));
 	await answersAt(addressAt("localhost:1", { host: "::1", port: String(port) }));
 });
 
-test("the client connects to a socket folder in the query or as the host", async () => {
+test("the database client connects to a socket folder in the query or as the host", async () => {
 	await alsoAt({ path: join(folder, ".s.PGSQL.7777") });
 	await answersAt(addressAt("localhost:7777", { host: folder }));
 	await answersAt(addressAt("localhost", { host: folder, port: "7777" }));
@@ -123,7 +123,7 @@ test("the client connects to a socket folder in the query or as the host", async
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("correct the socket folder and the port")]);
 });
 
-test("the client accepts spaces around the address and the user in the query", async () => {
+test("the database client accepts spaces around the address and a user in the query", async () => {
 	const spaces = [
 		` ${database.url}`,
 		`${database.url} `,
@@ -143,7 +143,7 @@ test("the client accepts spaces around the address and the user in the query", a
 	}
 });
 
-test("the client decodes user, password and database name", async () => {
+test("the database client decodes user, password and database name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
 	const client = database.sql;
 	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
@@ -159,7 +159,7 @@ test("the client decodes user, password and database name", async () => {
 	}
 });
 
-test("the client shows no part of a password with special characters", async () => {
+test("the database client shows no part of a password with special characters", async () => {
 	const secret = ["hunter2", "hunter3"];
 	for (const sign of ["/", "?", "#", "@", "@,", ",@", "@/", "@?", "@#"]) {
 		const passwords = [secret.join(sign), `12${sign}${secret.join("")}`, `${secret.join(sign)},${secret.join(sign)}`];
@@ -173,7 +173,7 @@ test("the client shows no part of a password with special characters", async () 
 	}
 }, 60_000);
 
-test("the client names a wrong host, database, port or sslmode in its error", async () => {
+test("the database client's error names the wrong host, database, port or sslmode", async () => {
 	const wrong = {
 		"postgres://u:hunter2@%zz/db": "a % in its host",
 		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
@@ -203,7 +203,7 @@ test("the client names a wrong host, database, port or sslmode in its error", as
 	}
 });
 
-test("the client refuses an invalid address without showing its password", async () => {
+test("the database client refuses an invalid address without showing its password", async () => {
 	for (const host of ["a:1,b c:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
 		const { exitCode, stderr } = await runHere(["account", "list"], env);
@@ -212,7 +212,7 @@ test("the client refuses an invalid address without showing its password", async
 	}
 });
 
-test("the client makes no connection if it is ended during its pause", async () => {
+test("the database client connects no more if it is ended while it waits to retry", async () => {
 	const at = await alsoAt({ host: "127.0.0.1", port: 0 });
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
@@ -237,7 +237,7 @@ test("the client makes no connection if it is ended during its pause", async () 
 	await next.end({ timeout: 1 });
 });
 
-test("the client sends no query of its own, and only it imports the driver", async () => {
+test("the database client sends no queries itself; only its module imports the driver", async () => {
 	expect(await withClient(database.url, async ({ options }) => options.fetch_types)).toBe(false);
 	const makers: string[] = [];
 	const source = join(import.meta.dir, "../../src");

@@ -31,7 +31,7 @@ const ACTS: Record<string, () => Promise<unknown>> = {
 	"no line's outcome is written down": () => createBatchBooks({ statements }).outcomes("batch_1", 1, []),
 };
 
-test("a missing row is reported as a lost answer", async () => {
+test("a database call whose answer lacks its row is treated as a lost answer", async () => {
 	for (const [what, act] of Object.entries(ACTS)) {
 		const error = await act().then(
 			() => undefined,
@@ -41,7 +41,7 @@ test("a missing row is reported as a lost answer", async () => {
 	}
 });
 
-test("a second row or an empty row is reported as an error", () => {
+test("a database answer with a second row or an empty row is an error", () => {
 	expect(onlyRow([{ one: 1 }])).toEqual({ one: 1 });
 	for (const rows of [[], [{}, {}], [undefined, {}], [undefined]]) expect(() => onlyRow(rows)).toThrow(AnswerLost);
 });

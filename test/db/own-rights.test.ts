@@ -21,7 +21,7 @@ async function user() {
 	return role;
 }
 
-test("a role without rights to create objects starts on a migrated schema", async () => {
+test("a role without rights to create objects can start on a migrated schema", async () => {
 	await migrate(deps, database.url);
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
@@ -50,7 +50,7 @@ test("an owner without the right to create tables is refused before any change",
 	expect((await migrate(deps, url, more)).applied).toEqual(["9999_more"]);
 });
 
-test("a start names missing rights to call functions", async () => {
+test("a service's start names missing rights to call SQL functions", async () => {
 	const { url, quoted } = await user();
 	const client = open(database.url);
 	await client.unsafe(`revoke execute on all functions in schema ${FUNCTION_SET} from public`);
@@ -58,7 +58,7 @@ test("a start names missing rights to call functions", async () => {
 		await expect(start()).rejects.toThrow(`grant execute on all functions in schema ${FUNCTION_SET} to ${quoted}`);
 });
 
-test("a start names the remedy if row security hides the list of migrations", async () => {
+test("a service's start names the remedy if row security hides the migrations", async () => {
 	const { url, quoted } = await user();
 	const client = open(database.url);
 	await client`alter table schema_migration enable row level security`;
@@ -67,7 +67,7 @@ test("a start names the remedy if row security hides the list of migrations", as
 	await migrate(deps, url);
 });
 
-test.skipIf(!LONG)("a start keeps function schemas of other roles", async () => {
+test.skipIf(!LONG)("a service's start keeps schemas of SQL functions of other roles", async () => {
 	const { url } = await user();
 	const client = open(database.url);
 	for (let at = 0; at < 16; at += 1) await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);

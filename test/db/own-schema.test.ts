@@ -9,19 +9,19 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase();
 const { open, set } = database;
 
-describe("a start without write access", () => {
+describe("a service's start without write access", () => {
 	test("names the remedy for read-only transactions", async () => {
 		await set("default_transaction_read_only = on");
 		await expect(migrate(deps, database.url)).rejects.toThrow("set default_transaction_read_only = off`");
 	});
 
-	test("names the remedy if no schema of the search path exists", async () => {
+	test("names the remedy if no schema in the search path exists", async () => {
 		await set("search_path = nowhere");
 		await expect(migrate(deps, database.url)).rejects.toThrow("No schema of the search_path is there");
 	});
 });
 
-test("a role's deadlines do not apply to migrations", async () => {
+test("a database role's short timeouts do not apply to migrations", async () => {
 	await set("statement_timeout = '1s'", "idle_in_transaction_session_timeout = '1ms'");
 	await migrate(deps, database.url, [
 		...migrations,
@@ -31,7 +31,7 @@ test("a role's deadlines do not apply to migrations", async () => {
 });
 
 test.each(LONG ? ["a,b", "a, b", 'A "b"', "it's"] : [`A, "b",it's`])(
-	"a start makes tables in a schema named %s",
+	"a service's start makes its tables in a schema named %s",
 	async (name) => {
 		const client = open(database.url);
 		const quoted = `"${name.replaceAll('"', '""')}"`;
@@ -58,7 +58,7 @@ test.each(
 	expect(row?.schema).toBe("public");
 });
 
-test("a start with a lost search_path makes no second set of tables", async () => {
+test("a service's start after a lost search_path makes no second set of tables", async () => {
 	await open(database.url)`create schema books`;
 	await set("search_path = books");
 	await migrate(deps, database.url);
@@ -68,7 +68,7 @@ test("a start with a lost search_path makes no second set of tables", async () =
 	expect((await migrate(deps, database.url)).applied).toHaveLength(migrations.length);
 });
 
-test("a start without rights on the tables' schema makes no second set of tables", async () => {
+test("a service's start without rights on its schema makes no second set of tables", async () => {
 	await open(database.url)`create schema books`;
 	await set('search_path = "$user", books');
 	await migrate(deps, database.url);

@@ -36,7 +36,7 @@ describe.skipIf(!HAS_PGBOUNCER)("PgBouncer", async () => {
 		expect(service.logged.filter((line) => line.error !== undefined || line.level === "error")).toEqual([]);
 	});
 
-	test("is skipped for the next host if it leads to a standby", async () => {
+	test("is skipped for the next host of the address if it leads to a standby", async () => {
 		const standby = await createEmptyDatabase();
 		atEnd(() => standby.drop());
 		const name = new URL(standby.url).pathname.slice(1);
@@ -50,7 +50,7 @@ describe.skipIf(!HAS_PGBOUNCER)("PgBouncer", async () => {
 		expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 	});
 
-	test("is refused in transaction mode by start, doctor and commands for one reason", async () => {
+	test("is refused in transaction mode by service, doctor and commands alike", async () => {
 		const reason = "A pooler hands sessions of the database around between transactions";
 		await expect(migrate({ log: silentLog }, shared.url)).rejects.toThrow(reason);
 		await expect(migratedUrl(shared.url)).rejects.toThrow(reason);

@@ -37,7 +37,7 @@ async function tables(): Promise<number> {
 	return row?.n ?? -1;
 }
 
-describe("a pooler in transaction mode", () => {
+describe("a connection pooler in transaction mode", () => {
 	test("is refused before any change and keeps no lock", async () => {
 		const url = pooled({ byTransaction: true });
 		await expect(migrate(deps, url)).rejects.toThrow("A pooler hands sessions of the database around");

@@ -5,7 +5,7 @@ import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();
 
-describe("a pooler", () => {
+describe("a connection pooler", () => {
 	/** Simulates clients of a pooler with `size` server sessions, which assigns the session used last or first. */
 	function pooled(size: number, order: "last" | "first"): { session: PoolerSession; end(): Promise<void> } {
 		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));

@@ -34,7 +34,7 @@ function isKept(pid: number): boolean {
 	return existsSync(pidFile);
 }
 
-test("the pid file of a killed server stays while its child processes live", async () => {
+test("the pid file of a killed Postgres stays while its child processes live", async () => {
 	// The shell becomes `sleep`, which never reaps its ended child, so the child stays a zombie.
 	const parent = started(["sh", "-c", "sleep 0.1 & echo $!; exec sleep 600"]);
 	const { value } = await parent.stdout.getReader().read();
@@ -47,7 +47,7 @@ test("the pid file of a killed server stays while its child processes live", asy
 	expect(isKept(unreaped)).toBe(false);
 });
 
-test("the pid file of another process is deleted", async () => {
+test("the pid file that names another process than Postgres is deleted", async () => {
 	const stranger = started(["sleep", "600"], cluster);
 	expect(isKept(stranger.pid)).toBe(false);
 	stranger.kill("SIGKILL");

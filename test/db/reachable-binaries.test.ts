@@ -10,7 +10,7 @@ const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 
 /** Runs only as root: root runs the server as another user, who must be able to reach the programs. */
-describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
+describe.if(IS_ROOT)("Postgres programs in a folder closed to the server's user", () => {
 	let base: string;
 	let closed: PostgresBinaries;
 	let lines: string[];
@@ -56,7 +56,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 		expect(readdirSync(theirs)).toEqual([]);
 	});
 
-	test("make the start fail with a remedy if no copy is reachable", async () => {
+	test("make the start fail with a remedy if they can be copied nowhere", async () => {
 		const error = await find(join(base, "closed", "home")).catch((fault) => fault);
 		expect(error.code).toBe("service_unavailable");
 		expect(error.message).toContain("DATABASE_URL");

@@ -53,7 +53,7 @@ test.each([
 	expect(history.setbacks()).toBe(1);
 });
 
-test("the history accepts answers that arrive out of order", () => {
+test("the server history accepts answers that arrive out of order", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");
 	const [early, late] = [history.look(), history.look()];
@@ -64,7 +64,7 @@ test("the history accepts answers that arrive out of order", () => {
 	expect(history.setbacks()).toBe(1);
 });
 
-test("the history notices a second server that answers at the same time", () => {
+test("the server history notices a second server that answers at the same time", () => {
 	const history = createServerHistory({ log });
 	const [one, other] = [history.look(), history.look()];
 	one("7/00000001 5");
@@ -72,7 +72,7 @@ test("the history notices a second server that answers at the same time", () => 
 	expect([history.label(), other("7/00000001 9")]).toEqual(["7/00000002", false]);
 });
 
-test("the history ignores an answer to a query from before a move", () => {
+test("the server history ignores an answer to a query from before the server changed", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");
 	const old = history.look();
@@ -81,7 +81,7 @@ test("the history ignores an answer to a query from before a move", () => {
 	expect(history.label()).toBe("7/00000002");
 });
 
-test("the history refuses a lower timeline, also in the next process on the DATA_DIR", () => {
+test("the server history refuses a server with a lower timeline, even after a restart", () => {
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-history-"));
 	atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
 	observe(createServerHistory({ log }, dataDir), "7/0000000B 5");
@@ -93,11 +93,11 @@ test("the history refuses a lower timeline, also in the next process on the DATA
 	observe(createServerHistory({ log }, dataDir), "7/0000000A 9");
 });
 
-test("the history refuses a standby", () => {
+test("the server history refuses a standby server", () => {
 	expect(() => observe(createServerHistory({ log }), "7/- 0")).toThrow("standby");
 });
 
-test("a start names what a role without rights cannot read", async () => {
+test("a service's start names what a role without rights cannot read", async () => {
 	const owner = await withDatabase();
 	const role = uniqueName("history");
 	await owner.sql.unsafe(`create role ${role}; grant usage on schema ${FUNCTION_SET} to ${role}`);

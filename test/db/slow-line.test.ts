@@ -11,7 +11,7 @@ const ROUND_TRIP_MS = 400;
 const START_MS_MAX = 60_000;
 
 test.skipIf(!LONG)(
-	"a service with a database 400 ms away starts within a minute and loads a key",
+	"a service 400 ms from its database starts within a minute and accepts a key",
 	async () => {
 		const database = await createTestDatabase();
 		const address = new URL(database.url);

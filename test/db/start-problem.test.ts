@@ -4,7 +4,7 @@ import { parseStartProblem } from "../../src/db/postgres-start.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
-test("a failed start names the remedy for a known problem", async () => {
+test("a failed start of the embedded server names the remedy for a known problem", async () => {
 	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", ...FROM_SOURCE, "migrate"], {
 		cwd: temporaryFolder(),
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", DATA_DIR: join(temporaryFolder(), "data") },
@@ -35,7 +35,7 @@ test.each([
 	expect(parseStartProblem(said).remedy).toContain(remedy);
 });
 
-test("a failed start quotes the fatal line of an unknown problem", () => {
+test("a failed start of the embedded server quotes the fatal line otherwise", () => {
 	const said = "2026-11-26 LOG:  starting\n2026-11-26 FATAL:  something new\nchild process exited with exit code 1\n";
 	expect(parseStartProblem(said)).toEqual({ remedy: undefined, line: "2026-11-26 FATAL:  something new" });
 	expect(parseStartProblem("")).toEqual({ remedy: undefined, line: "" });

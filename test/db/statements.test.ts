@@ -49,7 +49,7 @@ async function endOnServer(statement: string): Promise<void> {
 	await waitFor(async () => (await ended()).length === 1, "the statement to be ended");
 }
 
-test("statements succeed after the server ended their connection", async () => {
+test("statements succeed again after the server ended their connection", async () => {
 	for (let round = 0; round < 3; round++) {
 		const running = Promise.resolve(lone`select pg_sleep(30)`).catch((error) => error);
 		await endOnServer("select pg_sleep(30)");

@@ -104,7 +104,7 @@ test("a failed transaction is rolled back and rejects with its own error", async
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("statements succeed after the server ended their connection", async () => {
+test("transactions succeed again after the server ended their connection", async () => {
 	const { tx, end } = createTransactional(
 		{ clock: systemClock, log: silentLog },
 		{ url: server.url, applicationName: "ended", statementDeadlineMs: 30_000, transactionDeadlineMs: 30_000 },
@@ -123,7 +123,7 @@ test("statements succeed after the server ended their connection", async () => {
 	await end();
 });
 
-test("a transaction commits although a statement next to it times out", async () => {
+test("a transaction commits although a concurrent statement times out", async () => {
 	const late = Promise.withResolvers<void>();
 	const slow = db.tx.transaction(async (tx) => {
 		await tx.insert(note).values({ id: 4, words: "four", at: AT });
@@ -138,7 +138,7 @@ test("a transaction commits although a statement next to it times out", async ()
 	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
 });
 
-test("an error of the database keeps the connection open", async () => {
+test("an error of a statement keeps its database connection open", async () => {
 	await db.tx.execute(sql`select 1`);
 	const before = proxy.accepted();
 	const error = await rejection(db.tx.execute(sql`select 1 / 0`));

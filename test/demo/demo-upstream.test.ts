@@ -7,7 +7,7 @@ const upstream = untilEnd(startDemoUpstream({ tokenDelayMs: 0 }));
 const client = new OpenAI({ apiKey: "none", baseURL: upstream.url, maxRetries: 0 });
 const messages = [{ role: "user" as const, content: "What do you know about ünïcödé 🎈?" }];
 
-test("the tokens of a text join to the text, each of at least one byte", () => {
+test("the demo model's tokens of a text, of a byte or more each, form that text", () => {
 	for (const text of [
 		"",
 		"Hello, world!\n\n  two  spaces",
@@ -21,12 +21,12 @@ test("the tokens of a text join to the text, each of at least one byte", () => {
 	}
 });
 
-test("a text ends before the first of its stop strings", () => {
+test("the demo model's text ends before the first of the request's stop strings", () => {
 	expect(cutAtStop("one two three", ["three", "two"])).toBe("one ");
 	expect(cutAtStop("one two three", ["", "four"])).toBe("one two three");
 });
 
-test("a stream has the whole answer's text, one token per event, usage at its end", async () => {
+test("a stream of the demo model has the whole text and its usage at the end", async () => {
 	const whole = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages });
 	const text = whole.choices[0]?.message.content ?? "";
 	expect(text).toMatch(/demo model.*ünïcödé 🎈/s);
@@ -48,7 +48,7 @@ test("a stream has the whole answer's text, one token per event, usage at its en
 	expect(last?.usage).toEqual(whole.usage);
 });
 
-test("the output limit and a stop string end the answer", async () => {
+test("the output limit and a stop string end the demo model's answer", async () => {
 	const answerOf = async (more: { max_tokens?: number; stop?: string }) => {
 		const { choices, usage } = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages, ...more });
 		return { text: choices[0]?.message.content ?? "", reason: choices[0]?.finish_reason, usage };
@@ -59,7 +59,7 @@ test("the output limit and a stop string end the answer", async () => {
 	expect(await answerOf({ stop: "demo" })).toMatchObject({ text: "Hello! This is the ", reason: "stop" });
 });
 
-test("a request without messages is refused", async () => {
+test("the demo model refuses a request without messages", async () => {
 	const response = await fetch(`${upstream.url}/chat/completions`, { method: "POST", body: "{}" });
 	expect(response.status).toBe(400);
 	expect(await response.json()).toMatchObject({ error: { type: "invalid_request_error" } });

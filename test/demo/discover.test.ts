@@ -26,7 +26,7 @@ test.each([
 	expect(upstream).toMatchObject({ url: `http://127.0.0.1:${port}/v1`, model: listed.id, dialect });
 });
 
-test("llama.cpp is recognised by its Server header; the file's name is the model", async () => {
+test("the search for servers finds llama.cpp by its header; the file names the model", async () => {
 	const port = jsonServer(
 		{
 			"/v1/models": list({ id: "/srv/models/tiny.Q4_K_M.gguf", meta: { n_ctx_train: 131072 } }),
@@ -40,7 +40,7 @@ test("llama.cpp is recognised by its Server header; the file's name is the model
 	expect(model?.inputModalities).toEqual(new Set(["text", "image"]));
 });
 
-test("Ollama is recognised by its version; embedding models become embeddings", async () => {
+test("the search for servers finds Ollama by its version, with embedding models", async () => {
 	let asked = 0;
 	const port = jsonServer({
 		"/v1/models": list({ id: "llama3.2:3b", owned_by: "library" }, { id: "nomic-embed-text:latest" }),
@@ -60,7 +60,7 @@ test("Ollama is recognised by its version; embedding models become embeddings", 
 	expect(embedding).toMatchObject({ maxOutputTokens: 0, modes: new Set(), rates: { output: 0 } });
 });
 
-test("LM Studio has the OpenAI format, marks its embedding models", async () => {
+test("the search for servers gives LM Studio's format and marks its embedding models", async () => {
 	const port = jsonServer({
 		"/v1/models": list({ id: "qwen3-4b" }, { id: "e5" }),
 		"/api/v0/models": list(
@@ -76,7 +76,7 @@ test("LM Studio has the OpenAI format, marks its embedding models", async () => 
 	]);
 });
 
-test("a server that is no model server, or requires a key, is ignored", async () => {
+test("the search for servers ignores one that requires a key or serves no models", async () => {
 	const ports = [
 		jsonServer({}),
 		jsonServer({ "/v1/models": 401 }),
@@ -91,7 +91,7 @@ test("a server that is no model server, or requires a key, is ignored", async ()
 	expect(await look(ports)).toEqual({ servers: [], models: [] });
 });
 
-test("a silent server delays the others by the time limit at most", async () => {
+test("the search for servers waits for a silent server until the time limit at most", async () => {
 	const silent = jsonServer({ "/v1/models": () => new Promise<Response>(() => {}) });
 	const open = jsonServer({ "/v1/models": list({ id: "m", owned_by: "vllm" }) });
 	const startedAt = performance.now();
@@ -100,14 +100,14 @@ test("a silent server delays the others by the time limit at most", async () => 
 	expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-test("of two servers with one model the first serves the model", async () => {
+test("the first of two servers with the same model serves it", async () => {
 	const a = jsonServer({ "/v1/models": list({ id: "m", owned_by: "vllm", max_model_len: 8192 }) });
 	const b = jsonServer({ "/v1/models": list({ id: "m", max_model_len: 4096 }) });
 	const { models } = await look([a, b]);
 	expect(models).toMatchObject([{ contextLength: 8192, upstreams: [{ dialect: "vllm" }] }]);
 });
 
-test("a found model offers only parameters that its server honours", async () => {
+test("a model found at a server offers only parameters that the server honours", async () => {
 	const ollama = jsonServer({
 		"/api/version": { version: "0.11.4" },
 		"/v1/models": list({ id: "m:latest", owned_by: "library" }),

@@ -96,7 +96,7 @@ const cookieOf = (response: Response) => response.headers.getSetCookie()[0]?.spl
 const ask = async (path: string, cookie: string) =>
 	(await fetch(`${first.app.url}/api/console${path}`, { headers: { cookie } })).json();
 
-test("a sign-in link is refused from other machines and stays usable on this one", async () => {
+test("a demo sign-in link is refused from other machines and stays usable on this one", async () => {
 	const link = linkFor("Customer");
 	const { host } = new URL(link);
 	for (const headers of [
@@ -119,7 +119,7 @@ test("a sign-in link is refused from other machines and stays usable on this one
 	expect((await open(link.replace("sign-in-link/customer/", "auth/magic-link/verify?token="))).status).toBe(404);
 });
 
-test("the page of mails opens only on this machine, by its own names", async () => {
+test("the demo's page of mails opens only on this machine, by its own names", async () => {
 	const { port } = new URL(first.app.url);
 	const email = "guest@example.com";
 	await fetch(`${first.app.url}/api/auth/sign-up/email`, {
@@ -149,7 +149,7 @@ test("the page of mails opens only on this machine, by its own names", async () 
 	}
 });
 
-test("a link opened many times at once signs one browser in as the customer", async () => {
+test("a demo sign-in link opened many times at once signs in one browser", async () => {
 	const responses = await Promise.all(Array.from({ length: 8 }, () => open(linkFor("Customer"))));
 	const signedIn = responses.filter(({ status }) => status === 302);
 	expect(signedIn).toHaveLength(1);
@@ -172,7 +172,7 @@ test("a link opened many times at once signs one browser in as the customer", as
 	expect([again.status, again.headers.get("location"), cookieOf(again)]).toEqual([302, "/overview", ""]);
 });
 
-test("the operator's link opens operator pages; no other link can be requested", async () => {
+test("the operator's demo link opens operator pages; no other link can be requested", async () => {
 	const signedIn = await open(linkFor("Operator"));
 	expect(signedIn.headers.get("location")).toEndWith("/operator");
 	const { items } = await ask("/operator/accounts", cookieOf(signedIn));
@@ -185,7 +185,7 @@ test("the operator's link opens operator pages; no other link can be requested",
 	expect(asked.status).toBe(404);
 });
 
-test("a link expires after hours; the database has no copy of the link", async () => {
+test("a demo sign-in link expires after hours and is not stored in the database", async () => {
 	const { statements } = first.app.db;
 	const path = await createSignInLink(statements, { email: "demo@localhost", page: "customer", hours: 1 });
 	const [row] = await statements<{ text: string }>`select string_agg(verification::text, '') as text from verification`;
@@ -198,7 +198,7 @@ test("the checks of the books pass with the demo's entries", async () => {
 	expect((await reconcile(first.app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a later start keeps the account and says how to create a key", async () => {
+test("a later start of the demo keeps the account and says how to create a key", async () => {
 	const secret = /sk_service_[A-Za-z0-9]{46}/.exec(first.banner)?.[0] ?? "";
 	const { statements } = first.app.db;
 	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });

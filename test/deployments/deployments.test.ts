@@ -80,7 +80,7 @@ test("the console shows a gateway's models without the servers' keys", async () 
 	expect(JSON.stringify(rows)).not.toContain("sk-key");
 });
 
-test("the console adds up the gateways' loads and shows the worst state", async () => {
+test("the console adds up the loads of all gateways and shows the worst state", async () => {
 	const [one, two] = [await gateway("a"), await gateway("b")];
 	const [cache, moreCache] = [
 		{ promptTokens: 5, cachedTokens: 2, waitMs: 40 },
@@ -104,7 +104,7 @@ test("the console adds up the gateways' loads and shows the worst state", async 
 	expect((await seen()).connected("m")).toBe(false);
 });
 
-test("the console shows the last models as disconnected without a live gateway", async () => {
+test("the console shows the last known models as disconnected if no gateway lives", async () => {
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
 	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 minute'"]) {
@@ -118,7 +118,7 @@ test("the console shows the last models as disconnected without a live gateway",
 	expect(await seen()).toMatchObject({ gateways: 0, models: [], replicas: [] });
 });
 
-test("a gateway rewrites its row only after a change", async () => {
+test("a gateway rewrites its report only after a change", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	const [before] = await database.sql`select at, xmin::text from gateway_report`;
@@ -129,7 +129,7 @@ test("a gateway rewrites its row only after a change", async () => {
 	await waitFor(async () => (await seen()).models[0]?.id === "other", "the new catalogue");
 });
 
-test("concurrent reads share one query", async () => {
+test("concurrent reads of the gateways' reports share one query", async () => {
 	await (await gateway("a")).see(replica());
 	const console = createDeployments({ statements, clock });
 	const [first, second] = await Promise.all([console.current(), console.current()]);
@@ -138,7 +138,7 @@ test("concurrent reads share one query", async () => {
 	expect(await console.current()).not.toBe(first);
 });
 
-test("a gateway deletes reports of gateways that left long ago", async () => {
+test("a gateway deletes the reports of gateways that left long ago", async () => {
 	for (const [id, live] of [
 		["gone", false],
 		["idle", true],
@@ -152,7 +152,7 @@ test("a gateway deletes reports of gateways that left long ago", async () => {
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
 });
 
-test("a gateway rewrites its report if it was deleted, at the next change of load", async () => {
+test("a gateway whose report was deleted writes it again at the next change of load", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	await database.sql`delete from gateway_report`;

@@ -17,7 +17,7 @@ const REQUESTS = 6;
 const MODES = LONG ? ["process", "host"] : ["process"];
 
 test.each(MODES)(
-	"a server that goes back in time loses no answer with JOURNAL=%s",
+	"a database server restored to an earlier time loses no answer with JOURNAL=%s",
 	async (JOURNAL) => {
 		await using world = await startFailoverWorld({ env: { JOURNAL } });
 		const { fleet, members, servers } = world;
@@ -45,7 +45,7 @@ test.each(MODES)(
 	120_000,
 );
 
-test("a failover is followed by service, and the former primary is refused", async () => {
+test("the service continues after a failover and refuses the former primary", async () => {
 	await using world = await startFailoverWorld();
 	const { fleet, members, servers } = world;
 	const account = await fleet.account();

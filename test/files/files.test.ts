@@ -78,7 +78,7 @@ describe("a file of an account", () => {
 		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
 	});
 
-	test("breaks off at its readers when it is deleted", async () => {
+	test("that is deleted breaks off at its readers", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
 		const reader = files.read(record).getReader();
 		await reader.read();
@@ -92,7 +92,7 @@ describe("a file of an account", () => {
 });
 
 describe("a file that is written part by part", () => {
-	test("continues after the last recorded part and loses unsealed bytes", async () => {
+	test("continues after the last recorded part and loses bytes not yet sealed", async () => {
 		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);
@@ -108,7 +108,7 @@ describe("a file that is written part by part", () => {
 		expect(await files.resume(writer.fileId)).toBeUndefined();
 	});
 
-	test("has one writer: of two writers the slower one seals nothing", async () => {
+	test("has one writer: the slower of two writers seals nothing", async () => {
 		const writer = await files.writer(owner, output);
 		const other = await files.resume(writer.fileId);
 		writer.write("mine\n");
@@ -175,7 +175,7 @@ describe("the space for files", () => {
 		expect(await at.space("")).toEqual({ files: all?.files, bytes: all?.bytes });
 	});
 
-	test("is limited for all accounts; outputs count but are never refused", async () => {
+	test("is limited for all accounts, counting outputs of batches but never refusing them", async () => {
 		const full = { accountId: "acc_full", keyId: "key_full" };
 		at.limits.filesBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
@@ -264,7 +264,7 @@ describe("the expiry of a file", () => {
 		expect((await files.resume(writer.fileId))?.parts()).toBe(1);
 	});
 
-	test("is retried if the store was unavailable", async () => {
+	test("is tried again if the store was unavailable", async () => {
 		const { removeFile } = store;
 		const record = await files.create(owner, newFile, streamOf(sample(4)));
 		store.removeFile = () => Promise.reject(new Error("the store is away"));
@@ -277,7 +277,7 @@ describe("the expiry of a file", () => {
 		expect(existsSync(join(folder, record.id))).toBe(false);
 	});
 
-	test("is not blocked by files that cannot be deleted", async () => {
+	test("is not held up by files that cannot be deleted", async () => {
 		const { removeFile } = store;
 		const many = { accountId: "acc_many", keyId: "key_many" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));

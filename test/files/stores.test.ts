@@ -13,7 +13,7 @@ const folder = temporaryFolder();
 const storage = startObjectStorage();
 const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
 
-describe("blobs in a store", () => {
+describe("the bytes of a file in a store", () => {
 	test("on the disk are read completely or not at all, by this user only", async () => {
 		const store = createDiskBlobs({ folder: join(folder, "files") });
 		await checkBlobStore(store);

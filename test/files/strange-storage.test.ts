@@ -30,7 +30,7 @@ beforeEach(async () => {
 	await store.put("file_a", "0-x", bytes);
 });
 
-test("an existing object never counts as lost, whatever the storage answers", async () => {
+test("a stored file never counts as lost, whatever the object storage answers", async () => {
 	const places: Record<string, () => Response> = {
 		"a proxy without a way": () => new Response("<html>no route</html>", { status: 404 }),
 		"a 404 without a word": () => new Response(null, { status: 404 }),
@@ -54,7 +54,7 @@ test("an existing object never counts as lost, whatever the storage answers", as
 	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
 });
 
-test("an object never counts as lost because of a refusal", async () => {
+test("a stored file never counts as lost because the object storage refuses access", async () => {
 	const refusal = "<Error><Code>AccessDenied</Code></Error>";
 	says = ({ url, method }) => {
 		if (method !== "GET") return undefined;
@@ -72,7 +72,7 @@ const deleted = (keys: Set<string>) => (request: Request) => {
 	return new Response(null, { status: 204 });
 };
 
-test("a removal ends although the storage still lists deleted objects", async () => {
+test("the removal of a file ends although the storage still lists deleted objects", async () => {
 	await store.put("file_a", "1-x", bytes);
 	const keys = new Set<string>();
 	says = deleted(keys);
@@ -83,7 +83,7 @@ test("a removal ends although the storage still lists deleted objects", async ()
 	expect(storage.objects.size).toBe(0);
 });
 
-test("only the file's own objects are deleted, whatever the storage lists", async () => {
+test("the removal of a file deletes only its own objects, whatever the storage lists", async () => {
 	await store.put("file_ab", "0-x", bytes);
 	const keys = new Set<string>();
 	says = (request) => {

@@ -11,7 +11,7 @@ const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
 
-test("an error shortens a field name chosen by the client", async () => {
+test("an error message shortens a field name chosen by the client", async () => {
 	const { error } = await errorOf(
 		await service.post(PATH, customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
 	);
@@ -19,13 +19,13 @@ test("an error shortens a field name chosen by the client", async () => {
 	expect((error.message as string).length).toBeLessThan(300);
 });
 
-describe("a raw socket", () => {
+describe("the gateway on a raw socket", () => {
 	const head = (more: string) =>
 		`POST ${PATH} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\nContent-Type: application/json\r\n${more}`;
 	const body = JSON.stringify(ask());
 	const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-	test("refuses ambiguous request framing without reading a smuggled request", async () => {
+	test("refuses ambiguous request framing and reads no smuggled request", async () => {
 		const smuggled = `GET /v1/models HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\n\r\n`;
 		const probes: Record<string, string> = {
 			"length and chunks": head(
@@ -73,7 +73,7 @@ describe("a raw socket", () => {
 		client.leave();
 	});
 
-	test("is logged as a timeout if the client disconnects during its body", async () => {
+	test("logs a timeout if the client disconnects while it sends its body", async () => {
 		const leaving = await service.customer();
 		const refused = async () =>
 			(await service.db.sql`select code from refused_request where account_id = ${leaving.accountId}`).map(
@@ -99,7 +99,7 @@ describe("a raw socket", () => {
 	});
 });
 
-test("none of the invalid requests reaches a model server", async () => {
+test("sends none of the invalid requests to a model server", async () => {
 	expect(upstream.requests).toHaveLength(0);
 	await expectUncharged(service, customer.accountId);
 	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);

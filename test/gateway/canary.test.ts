@@ -35,7 +35,7 @@ async function keep(response: Promise<Response>): Promise<void> {
 	answers.push(JSON.stringify({ status, headers, body }));
 }
 
-test("no secret planted in a key, prompt or answer appears in answers, log or tables", async () => {
+test("no answer, log line or table shows a secret from a key, prompt or answer", async () => {
 	const { secret } = await service.customer();
 	const error = {
 		error: {
@@ -132,7 +132,7 @@ test("no secret planted in a key, prompt or answer appears in answers, log or ta
 	);
 }, 30_000);
 
-test("the gateway forwards only fields of the model server's interface", async () => {
+test("the gateway passes to clients only fields of the documented interface", async () => {
 	const { secret } = await service.customer();
 	upstream.always(() => reply().text("ok"));
 	const headers = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createClientAddress } from "../../src/gateway/client-address.ts";
 
 describe("the client address", () => {
-	test("is the peer's without a trusted proxy", () => {
+	test("is the connection's address if there is no trusted proxy", () => {
 		const address = createClientAddress([]);
 		expect(address("203.0.113.9", "10.0.0.1")).toBe("203.0.113.9");
 		expect(address("203.0.113.9", null)).toBe("203.0.113.9");
@@ -15,12 +15,12 @@ describe("the client address", () => {
 		expect(address("10.0.0.1", "10.0.0.5,10.0.0.6")).toBe("10.0.0.5");
 	});
 
-	test("cannot be chosen by an untrusted peer", () => {
+	test("cannot be chosen by a peer that is not trusted", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
-	test("warns once if a proxy is not trusted", () => {
+	test("is logged with one warning if a proxy is not trusted", () => {
 		const told: string[] = [];
 		const address = createClientAddress(["10.0.0.0/8"], (peer) => told.push(peer));
 		address("10.0.0.1", "198.51.100.7");
@@ -37,7 +37,7 @@ describe("the client address", () => {
 		expect(address("10.0.0.1", "198.51.100.7, unknown, 10.0.0.2")).toBe("10.0.0.2");
 	});
 
-	test("ignores a port after the address", () => {
+	test("has no port even if the header has one", () => {
 		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("10.0.0.1", "198.51.100.7:443")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "198.51.100.7:443, [fd00::2]:80, 10.0.0.2:5000")).toBe("198.51.100.7");
@@ -46,14 +46,14 @@ describe("the client address", () => {
 		expect(address("10.0.0.1", "[::ffff:198.51.100.7]:1")).toBe("198.51.100.7");
 	});
 
-	test("treats IPv4-mapped IPv6 as IPv4 and matches IPv6 networks", () => {
+	test("is IPv4 if written as IPv4-mapped IPv6, and IPv6 networks are matched", () => {
 		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("::ffff:10.0.0.1", "::ffff:198.51.100.7")).toBe("198.51.100.7");
 		expect(address("fd00::1", "2001:db8::7")).toBe("2001:db8::7");
 		expect(address("2001:db8::1", "198.51.100.7")).toBe("2001:db8::1");
 	});
 
-	test("reads every spelling of an IPv4-mapped IPv6 address", () => {
+	test("is found in every spelling of an IPv4-mapped IPv6 address", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
 		const written = [
 			"::FFFF:198.51.100.7",

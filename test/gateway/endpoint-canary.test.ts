@@ -47,7 +47,7 @@ const headers = {
 };
 const send = (path: string, body: object, secret: string) => service.post(path, secret, body, { headers });
 
-test.each(REQUESTS)("POST %s sends only listed headers and the gateway's key for the server", async (path, make) => {
+test.each(REQUESTS)("POST %s sends the server only listed headers and the gateway's own key", async (path, make) => {
 	const { secret } = await service.customer();
 	await (await send(path, make(), secret)).text();
 	const { headers } = upstream.requests.at(-1) as { headers: Headers };
@@ -93,7 +93,7 @@ const HOSTILE: readonly [string, () => Response][] = [
 	],
 ];
 
-test.each(REQUESTS)("POST %s survives hostile answers and charges nothing", async (path, make) => {
+test.each(REQUESTS)("POST %s survives hostile answers of the model server and charges nothing", async (path, make) => {
 	const { secret, accountId } = await service.customer();
 	for (const [what, answer] of HOSTILE) {
 		const before = upstream.requests.length;

@@ -72,8 +72,8 @@ const ENDPOINTS: readonly (readonly [string, string, string])[] = [
 	["/v1/completions", "vllm", '"prompt":"x"'],
 ];
 
-describe("numbers of a request reach the server with all digits", () => {
-	test.each(CHAT_DIALECTS)("%s", async (dialect) => {
+describe("numbers of a request reach the model server with all digits", () => {
+	test.each(CHAT_DIALECTS)("in a chat for dialect %s", async (dialect) => {
 		for (const [member, arrives = member] of MEMBERS)
 			for (const stream of [false, true])
 				for (const filler of ["x", "y".repeat(RAW_FIELD_CHARS_MIN)]) {
@@ -88,14 +88,14 @@ describe("numbers of a request reach the server with all digits", () => {
 				}
 	});
 
-	test.each(ENDPOINTS)("%s", async (path, id, prompt) => {
+	test.each(ENDPOINTS)("at endpoint %s", async (path, id, prompt) => {
 		for (const [member, arrives = member] of MEMBERS) {
 			await post(path, `{"model":"${id}",${prompt},${member}}`);
 			expect(sent.at(-1)).toContain(arrives);
 		}
 	});
 
-	test("also in tool call arguments that a client sends back as an object", async () => {
+	test("in tool call arguments that a client sends back as an object", async () => {
 		for (const filler of ["x", "y".repeat(RAW_FIELD_CHARS_MIN)]) {
 			const call = `{"role":"assistant","content":null,"tool_calls":${CALLS}}`;
 			const messages = `[{"role":"user","content":"${filler}"},${call},{"role":"tool","tool_call_id":"c","content":"x"}]`;
@@ -105,7 +105,7 @@ describe("numbers of a request reach the server with all digits", () => {
 	});
 });
 
-test.each(CHAT_DIALECTS)("the arguments in an answer keep all digits: %s", async (dialect) => {
+test.each(CHAT_DIALECTS)("the numbers in an answer's tool call arguments keep all digits: %s", async (dialect) => {
 	for (const stream of [false, true]) {
 		const body = `{"model":"${dialect}","messages":[{"role":"user","content":"x"}],"stream":${stream}}`;
 		const { text } = await post("/v1/chat/completions", body);
@@ -141,7 +141,7 @@ test("a number too large for a double is refused among more than 5,000 values", 
 	expect((await post("/v1/chat/completions", body(`${half}]],"other":[[${half}`))).status).toBe(400);
 });
 
-test("a batch line's body reaches the server with all digits", async () => {
+test("the numbers in a batch line reach the model server with all digits", async () => {
 	const body = `{"model": "m", "metadata":{"id":${BIG}}, "input":["a","b"]}`;
 	const line = await readLine(
 		`{"custom_id":"1","method":"POST","url":"/v1/embeddings","body":${body}}`,

@@ -12,7 +12,7 @@ const secret = (await service.customer()).secret;
 
 const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
 
-test("unsupported optional fields are dropped and named in a header", async () => {
+test("optional fields that a model does not support are dropped and named in a header", async () => {
 	for (const stream of [false, true]) {
 		const response = await post(ask("hi", { stream, top_k: 1, made_up: 1, temperature: 0.5, user: null }));
 		await response.text();
@@ -24,13 +24,13 @@ test("unsupported optional fields are dropped and named in a header", async () =
 	}
 });
 
-test("the header is absent if all fields are supported", async () => {
+test("no header names ignored fields if all are supported", async () => {
 	const response = await post(ask("hi", { temperature: 0.5, max_tokens: 5, seed: 1, top_p: null }));
 	await response.text();
 	expect(response.headers.has("x-ignored-parameters")).toBe(false);
 });
 
-test("concurrent requests get the names of their own fields", async () => {
+test("concurrent requests each get the names of their own ignored fields", async () => {
 	const limited = await service.customer({ settings: { requestsPerMinute: 1_000 } });
 	const from = upstream.requests.length;
 	const answers = await Promise.all(
@@ -55,7 +55,7 @@ test("concurrent requests get the names of their own fields", async () => {
 	);
 });
 
-test("unsafe names are omitted from the header, and many names become a count", async () => {
+test("the header of ignored fields omits unsafe names and counts names if many", async () => {
 	const names = [
 		"a\r\nset-cookie: x=1",
 		"ü",
@@ -71,7 +71,7 @@ test("unsafe names are omitted from the header, and many names become a count", 
 	expect(response.headers.has("set-cookie")).toBe(false);
 });
 
-test("a deployment that rejects a field names it and sends nothing", async () => {
+test("a model set to reject unsupported fields names the field and sends nothing", async () => {
 	const before = upstream.requests.length;
 	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", made_up: 1 })));
 	expect(status).toBe(400);
@@ -82,7 +82,7 @@ test("a deployment that rejects a field names it and sends nothing", async () =>
 	expect(honoured.status).toBe(200);
 });
 
-test("the client cannot set fields that the reservation depends on", async () => {
+test("a client cannot set the fields on which the reserved amount depends", async () => {
 	const response = await post(
 		ask("hi", {
 			max_tokens: 7,

@@ -26,7 +26,7 @@ async function statusOf(model: string, secret: string): Promise<unknown> {
 }
 
 test.each([true, false])(
-	"a request on which two servers fail is answered as not retryable (streamed %p)",
+	"a request on which two servers fail twice is not to be retried (streamed %p)",
 	async (stream) => {
 		const [bad, good] = [await service.customer(), await service.customer()];
 		for (let round = 0; round < 6; round += 1) {
@@ -47,7 +47,7 @@ test.each([true, false])(
 	},
 );
 
-test("one customer's failures do not close a single server to others", async () => {
+test("failures of one customer at a single server do not stop other customers there", async () => {
 	const [bad, good] = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "single" }))).status;
@@ -65,7 +65,7 @@ test("one customer's failures do not close a single server to others", async () 
 	expect(await askAs(bad, "fine")).toBe(200);
 });
 
-test("two customers' failures do not close a single server to others", async () => {
+test("failures of two customers at a single server do not stop other customers there", async () => {
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
@@ -78,7 +78,7 @@ test("two customers' failures do not close a single server to others", async () 
 	expect(await Promise.all(Array.from({ length: 8 }, () => askAs(good, "fine")))).toEqual(Array(8).fill(200));
 });
 
-test("model lists show a server that fails for every customer as unavailable", async () => {
+test("lists of models show a server that fails for every customer as unavailable", async () => {
 	const upstream = upstreams[4] as UpstreamServer;
 	upstream.always(() => reply().errorStatus(500));
 	const customers = [await service.customer(), await service.customer()];
@@ -93,7 +93,7 @@ test("model lists show a server that fails for every customer as unavailable", a
 	expect(status.models.find(({ id }) => id === "ill")?.status).toBe("unavailable");
 });
 
-test("a failure that llama.cpp attributes to the request is a 400", async () => {
+test("a failure for which llama.cpp blames the request is a 400", async () => {
 	const message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error";
 	const upstream = withUpstream("llama.cpp");
 	upstream.decide((body) =>
@@ -111,7 +111,7 @@ test("a failure that llama.cpp attributes to the request is a 400", async () => 
 	expect((await strict.post("/v1/chat/completions", secret, ask("fine"))).status).toBe(200);
 });
 
-test("a second choice of llama.cpp that fails leaves the request uncharged", async () => {
+test("a request whose second choice fails at llama.cpp is not charged", async () => {
 	const upstream = withUpstream("llama.cpp");
 	upstream.next(reply().text("good"), reply().errorStatus(500));
 	const one = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });

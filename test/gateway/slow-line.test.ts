@@ -70,7 +70,7 @@ async function sendSlowly(secret: string, { path, type, body, headers = {} }: Se
 	return parseRaw(await client.ended()).status;
 }
 
-test("the gateway accepts every kind of body from a slow client", async () => {
+test("the gateway accepts every kind of request body from a slow client", async () => {
 	const { secret } = await service.customer();
 	const ways: Sent[] = [
 		chat,

@@ -38,7 +38,7 @@ const chunk = (...choices: { index?: number; text?: string; finish?: FinishReaso
 });
 const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
-test("a client that requested usage gets `usage: null`, then the usage at the end", () => {
+test("a stream with usage requested has `usage: null`, then the usage at its end", () => {
 	const events = new ChatEvents(HEAD, true);
 	const all = parsed(
 		events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
@@ -52,7 +52,7 @@ test("a client that requested usage gets `usage: null`, then the usage at the en
 	]);
 });
 
-describe("a client that did not request usage", () => {
+describe("a stream whose client did not request usage", () => {
 	test.each([
 		["chat.completion.chunk", { index: 0, delta: {}, finish_reason: null }],
 		["text_completion", { text: "", index: 0, logprobs: null, finish_reason: null }],
@@ -78,7 +78,7 @@ describe("a client that did not request usage", () => {
 		expect(all.at(-1)?.choices).toEqual([empty as never]);
 	});
 
-	test("gets every chunk once, in order, with one usage", () => {
+	test("has every chunk once, in order, with one usage", () => {
 		const choice = fc.record({
 			index: fc.nat(2),
 			text: fc.string(),
@@ -138,7 +138,7 @@ describe("a stream that fails after its first event", () => {
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
 	});
 
-	test("model output cannot forge an event or a line of the stream", () => {
+	test("output of a model cannot forge an event or a line of the stream", () => {
 		const events = new ChatEvents(HEAD, true);
 		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";
 		const all = parsed(events.chunks([chunk({ text })])) as Event[];

@@ -19,7 +19,7 @@ function build(authenticate: () => KeyEntry = () => key) {
 	return { ask, lines, counted: () => Object.fromEntries([...stats.refusals()].filter(([, count]) => count > 0)) };
 }
 
-test("a bug in a look-up is counted and logged with the request's id", async () => {
+test("a look-up that fails by a bug is counted and logged with the request's id", async () => {
 	const { ask, lines, counted } = build();
 	const answer = await ask(() => {
 		throw new Error("a bug's own text");
@@ -33,7 +33,7 @@ test("a bug in a look-up is counted and logged with the request's id", async () 
 	expect(JSON.stringify(lines)).toContain("a bug's own text");
 });
 
-test("a refused look-up is counted and not logged as an error", async () => {
+test("a look-up that is refused is counted and not logged as an error", async () => {
 	const { ask, lines, counted } = build();
 	expect((await ask(() => ({ object: "list" }))).status).toBe(200);
 	await ask(() => {

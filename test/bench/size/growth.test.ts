@@ -89,7 +89,7 @@ test.if(LONG)("no console page or job reads more pages of Postgres after a longe
 	for (const step of Object.keys(BOUNDED)) expect([step, long.has(step)]).toEqual([step, true]);
 });
 
-test.if(LONG)("closing, sealing and removing a large epoch takes steps of equal size", async () => {
+test.if(LONG)("closing, sealing and removing a large epoch takes many steps of equal size", async () => {
 	const { database, watcher } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: LEASES });
 	const counter = await createCounter(watcher);
 	const work = {

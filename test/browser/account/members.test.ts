@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 	const shoot = (tab: Tab, name: string) => picture(tab.page, name);
 	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
 
-	test("an invitation leads through sign-up into the account", async () => {
+	test("an invitation leads a new person through sign-up into the account", async () => {
 		await house.page.goto("/settings");
 		await house.page.getByLabel("Invite by email").fill(GUEST);
 		await house.page.getByRole("button", { name: "Invite", exact: true }).click();
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key.status()).toBe(200);
 	});
 
-	test("a removed member's open page switches to another account", async () => {
+	test("an open page of a removed member switches to another account", async () => {
 		const { page } = guest;
 		await walk(page, "/keys");
 		await page.getByRole("link", { name: "the guest's key" }).waitFor();
@@ -122,7 +122,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 	});
 
 	// The short form tests single sign-on in `console/company.test.ts`, with a real provider.
-	test.if(LONG)("people of a company sign in by its own provider", async () => {
+	test.if(LONG)("people of a company sign in through their company's identity provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set up single sign-on" }).click();
 		await page.getByLabel("Email domain").fill("works.example");
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await shoot(guest, "members-7-company");
 	});
 
-	test("a passkey signs in once per challenge, with user verification only", async () => {
+	test("a passkey signs in once per challenge, only with user verification", async () => {
 		const { page } = guest;
 		await becomeVisitor(guest);
 		const cdp = await page.context().newCDPSession(page);

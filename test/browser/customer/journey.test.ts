@@ -49,7 +49,7 @@ const line = (id: string) =>
 	});
 
 describe.skipIf(!isRun)("a customer's first day in a browser", () => {
-	test("the playground compares two models, a link restores the conversation", async () => {
+	test("the playground compares two models, and a link restores the conversation", async () => {
 		const { page } = customer;
 		await walk(page, "/playground");
 		await page.getByRole("combobox", { name: "Compare with" }).click();
@@ -144,7 +144,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await setView(page, [1440, "light"]);
 	};
 
-	test("a batch file is checked, started, followed, then downloaded", async () => {
+	test("a batch file is checked, its batch is started, followed and downloaded", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await choose("no request\n");
@@ -177,7 +177,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		}, text);
 		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
 	};
-	test("a running batch shows its progress until the rest is cancelled", async () => {
+	test("a running batch shows its progress until its remaining lines are cancelled", async () => {
 		const gate = Promise.withResolvers<void>();
 		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
 		upstream.always(() => reply().text("late").behind(gate.promise));
@@ -206,7 +206,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("Only requests", "batch-requests");
 	});
 
-	test("sign-in requires a code once the second factor is on", async () => {
+	test("signing in requires a code once the second factor is on", async () => {
 		const { page } = customer;
 		await walk(page, "/settings");
 		const panel = page.locator(".panel", { hasText: "Two-factor authentication" });

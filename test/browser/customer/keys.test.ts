@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await call(secret, SMALL)).toBe("403 model_not_allowed");
 	});
 
-	test("the shown secret is in the snippet of every tool", async () => {
+	test("the secret of a new key is in the snippet of every tool", async () => {
 		// One component shows all tools, so the first tool is enough.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await dialog().getByRole("tabpanel").textContent()).toContain(secret);
 	});
 
-	test("the secret's dialog stays open until the user confirms storing it", async () => {
+	test("the dialog with a new secret stays open until the user confirms storing it", async () => {
 		const shown = () => page.getByTestId("secret").textContent();
 		await page.keyboard.press("Escape");
 		await page.mouse.click(3, 3);
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await page.content()).not.toContain(secret);
 	});
 
-	test("an edited key has its new cap and models when the page says so", async () => {
+	test("a saved key has its new cap and models as soon as the page says so", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
 		await page.getByRole("tab", { name: "LlamaIndex", exact: true, selected: true }).waitFor();
 		expect(await page.content()).not.toContain(secret);
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
 	});
 
-	test("a rotated key works next to its replacement until the grace period ends", async () => {
+	test("an old key works next to its replacement until the grace period ends", async () => {
 		await page.getByRole("button", { name: "Rotate" }).click();
 		await pick("Keep the old key for", "1 hour");
 		await dialog().getByRole("button", { name: "Create the replacement" }).click();
@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await call(secret)).toBe("401 api_key_expired");
 	});
 
-	test.if(LONG)("editing another field keeps the exact expiry", async () => {
+	test.if(LONG)("editing a field of a key keeps the key's exact expiry", async () => {
 		const [row] = await service.db.sql`
 			update api_key set expires_at = clock_timestamp() + interval '1 day 1.234 seconds'
 			where state = 'active' and replaced_by is null returning id, expires_at`;
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(after?.expires_at).toEqual(row?.expires_at);
 	});
 
-	test("a key is revoked only with its typed name; the next call gets 401", async () => {
+	test("a key is revoked once its name is typed, and the next call gets 401", async () => {
 		const [row] = await service.db.sql`
 			select id, name from api_key where state = 'active' and replaced_by is null`;
 		const name = row?.name ?? "";
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.unroute("**/api/console/keys?*");
 	});
 
-	test("a project is created with a cap, then a key in it", async () => {
+	test("a new project gets its cap, then a key is created in it", async () => {
 		await walk(page, "/projects");
 		await page.getByText("No projects yet.").waitFor();
 		await page.getByRole("button", { name: "Create a project" }).first().click();
@@ -232,7 +232,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await fact("State").getByText("Archived").waitFor();
 	});
 
-	test("keys of an archived project are marked and missing in the playground", async () => {
+	test("keys of an archived project are marked in the list and absent in the playground", async () => {
 		const link = page
 			.getByRole("table", { name: "Keys of this project" })
 			.getByRole("link", { name: "search-indexer" });

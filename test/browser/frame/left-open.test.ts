@@ -22,7 +22,7 @@ const house = await withTwoAccounts({
 const { service, upstream, owner, friend, page, context, complaints, heading, walkTo, name, signIn } = house;
 
 describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () => {
-	test("pass axe in the brand's colour and show no other name", async () => {
+	test("pass axe in the brand's colour and show no other brand's name", async () => {
 		await context.clearCookies();
 		const found: string[] = [];
 		for (const [width, scheme, paths] of [
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 		await page.getByRole("link", { name: "left open" }).waitFor();
 	});
 
-	test("sends no invitation when the password dialog is cancelled", async () => {
+	test("sends no invitation if the user cancels the password dialog", async () => {
 		await service.db.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes'`;
 		await walk(page, "/settings");
 		await page.getByLabel("Invite by email").fill("guest@example.com");
@@ -96,8 +96,8 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 	});
 });
 
-describe.skipIf(!hasChromium)("an open page", () => {
-	test("does not create a key without expiry for a year of five digits", async () => {
+describe.skipIf(!hasChromium)("an open page of the console", () => {
+	test("does not create a key that expires in a year of five digits", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("ends");
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await page.getByRole("link", { name: "ends" }).waitFor();
 	});
 
-	test("keeps the dialog with a secret open though the session ends", async () => {
+	test("keeps the dialog with a key's secret open though the session ends", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "slow", capUsd: "5" });
 		await walk(page, `/keys/${made.body.key.id}`);
 		const answer = Promise.withResolvers<void>();
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await page.unroute(/\/public\/config/);
 	});
 
-	test("keeps the dialog with a webhook secret open until it is stored", async () => {
+	test("keeps the dialog with a webhook secret open until the secret is stored", async () => {
 		const failed = { batchId: "evt_1", type: "credit.low", channel: "webhook", email: null, state: "failed" };
 		const row = { ...failed, answer: 500, problem: null, attempts: 1, triedAtMs: 0, nextAtMs: null };
 		await page.route(/\/api\/console\/batch-notices/, async (route) => {
@@ -178,7 +178,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await page.unroute(/\/api\/console\/batch-notices/);
 	});
 
-	test("shows the same secret when a key is created again after a lost response", async () => {
+	test("shows the same secret if the creation of a key is repeated after a lost response", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
@@ -200,7 +200,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await storeSecret(page);
 	});
 
-	test("sends the same token when a batch is started again after a lost response", async () => {
+	test("starts one batch if the start is repeated after a lost response", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "nightly", capUsd: "5" });
 		await walk(page, "/batches");
 		const tokens: (string | null)[] = [];
@@ -225,7 +225,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		expect([tokens.length, new Set(tokens).size]).toEqual([2, 1]);
 	});
 
-	test("aborts a streaming answer when the user leaves the playground", async () => {
+	test("aborts an answer that is streaming when the user leaves the playground", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "played with", capUsd: "5" });
 		upstream.next(reply().text("One word after the other, and no end.").stallAfter(3));
 		await walk(page, "/playground");
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await upstream.waitForAbort(upstream.requests.length);
 	});
 
-	test("closes a key's dialog when the user goes back to another key", async () => {
+	test("closes the dialog of a key when the user goes back to another key", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;
 		await owner.send("POST", `/api/console${path}/rotate`, { graceMs: 3_600_000, token: "0".repeat(32) });
@@ -251,7 +251,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
-	test("keeps the account that the URL names after saving", async () => {
+	test("stays on the account that the URL names after saving", async () => {
 		await page.goto(`/credit?account=${friend.accountId}`);
 		await page.getByRole("button", { name: "Account: Birch Works" }).waitFor();
 		await page.evaluate((id) => localStorage.setItem("tollgate-account", id), owner.accountId);
@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor();
 	});
 
-	test("shows the person that signed in from another tab", async () => {
+	test("shows the person who signed in from another tab", async () => {
 		await walk(page, "/settings");
 		await page.getByText("(this one)").waitFor();
 		await signIn(friend);

@@ -17,7 +17,7 @@ const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;
 
-describe.skipIf(!isRun)("an open page", () => {
+describe.skipIf(!isRun)("an open page of the console", () => {
 	test("reads the request log again on a click on Reload", async () => {
 		for (const time of ["", "?range=24h"]) {
 			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
@@ -49,7 +49,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		expect(await company.inputValue()).toBe("Alder Works GmbH");
 	});
 
-	test("does not replace a batch file's check by a slower one of an earlier file", async () => {
+	test("ignores the late check of a batch file if the user has chosen another file", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await page.evaluate(() => {
@@ -74,7 +74,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
-	test("keeps a dialog open while its request runs", async () => {
+	test("keeps a dialog open while the dialog's request runs", async () => {
 		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/api\/console\/projects\?/, async (route) => {
@@ -93,7 +93,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await heading("Elders").waitFor();
 	});
 
-	test("does not open the creation dialog again when the user goes back", async () => {
+	test("does not reopen the creation dialog when the user goes back", async () => {
 		await walk(page, "/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
@@ -112,7 +112,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		expect(await page.getByRole("dialog").count()).toBe(0);
 	});
 
-	test("shows an error for a page that throws, while other pages work", async () => {
+	test("shows an error instead of a page that fails, while other pages work", async () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
@@ -124,7 +124,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await heading("Keys").waitFor();
 	});
 
-	test("shows the newly chosen account in forms", async () => {
+	test("shows the newly chosen account in all forms", async () => {
 		await walk(page, "/settings");
 		await name().waitFor();
 		await switchTo("Birch Works");
@@ -151,14 +151,14 @@ describe.skipIf(!isRun)("an open page", () => {
 		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
-	test("switches away from an account that the URL names", async () => {
+	test("switches to another account although the URL names the former one", async () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
 		await switchTo("Birch Works");
 		await switchTo("Alder Works");
 	});
 
-	test("says so when the browser refuses to copy", async () => {
+	test("tells the user if the browser refuses to copy", async () => {
 		await page.addInitScript(() => {
 			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
 			document.execCommand = () => false;
@@ -171,7 +171,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await picture(page, "copy-refused");
 	});
 
-	test("uses the later of two session checks; a late 401 ends no session", async () => {
+	test("keeps the session despite a late 401 and uses the latest session check", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });

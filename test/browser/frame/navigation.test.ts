@@ -68,7 +68,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
-	test("a two-key shortcut is timed by its key presses, not by their handling", async () => {
+	test("a shortcut of two keys depends on when the keys are pressed, not when handled", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
@@ -129,7 +129,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 });
 
 describe.skipIf(!isRun)("a visitor in a browser", () => {
-	test("a visitor computes a month's cost and filters models by the URL", async () => {
+	test("a visitor computes a month's cost and filters models, kept in the URL", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
 		await page.getByRole("button", { name: "Question about documents (RAG)" }).click();

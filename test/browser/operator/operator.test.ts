@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 			.click();
 	}
 
-	test("the customer's open page shows a confirmed top-up, a rejected one with reason", async () => {
+	test("the customer's open page shows a top-up's confirmation or reason of rejection", async () => {
 		await credit.goto("/credit");
 		const [good, bad] = [await announce("250"), await announce("300")];
 		await office.goto("/operator/top-ups");
@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect(await call()).toBe("answered");
 	});
 
-	test("suspending an account refuses calls with 403 until it is lifted", async () => {
+	test("calls of a suspended account get 403 until the suspension is lifted", async () => {
 		await walk(office, "/operator/accounts");
 		await office.getByRole("link", { name: customer.email }).click();
 		await office.getByRole("button", { name: "Suspend" }).click();
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect(await credit.getByText(/This account is suspended/).count()).toBe(0);
 	});
 
-	test("an adjustment repeated after a lost response is booked once", async () => {
+	test("a credit adjustment repeated after a lost response is booked once", async () => {
 		await available().getByText("$250.00").waitFor();
 		const lose = async (route: Route) => {
 			await route.fetch();
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 
-	test("own rates are agreed on in a dialog, shown to both", async () => {
+	test("own rates agreed on in a dialog are shown to operator and customer", async () => {
 		await walk(office, `/operator/accounts/${customer.accountId}`);
 		await office.getByText("List prices").waitFor();
 		await office.getByRole("button", { name: "Prices" }).click();

@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 	// The short form tests only the dialog with the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
-		"dialog %s passes axe and keeps the focus inside",
+		"dialog %s passes axe and keeps the keyboard focus inside",
 		async (name) => {
 			const { page } = await windows.of("rich", 1440, "light");
 			await page.goto(`/keys/${stage.ids.key}`);
@@ -125,7 +125,7 @@ describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 		},
 	);
 
-	test("the drawer of the narrow layout closes when a page is chosen", async () => {
+	test("the menu of the narrow layout closes when a page is chosen", async () => {
 		const tab = await windows.of("operator", 360, "dark");
 		await tab.page.goto("/operator");
 		await tab.page.getByRole("button", { name: "Open the menu" }).click();
@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 		await tab.page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
-	test("the scripts of the first page take less than 200 KB", async () => {
+	test("the scripts of the first page are smaller than 200 KB", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/sign-in");
 		await settled(page);
@@ -226,7 +226,7 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		return found;
 	}
 
-	test("a page without a connection works again after retry", async () => {
+	test("a page that lost its connection works again after a click on retry", async () => {
 		const tab = await windows.of("rich", 360, "light");
 		await tab.page.route("**/api/console/**", (route) => route.abort("connectionrefused"));
 		await tab.page.goto("/usage");

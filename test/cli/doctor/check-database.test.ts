@@ -33,8 +33,8 @@ beforeAll(async () => {
 	});
 });
 
-describe("an existing database", () => {
-	test("reports version, round trip, schema, clock, and settings that risk data loss", async () => {
+describe("the doctor's check of an existing database", () => {
+	test("reports version, round trip, schema, clock, and settings that may lose data", async () => {
 		const findings = await check();
 		// These two findings depend on the load of the machine, so the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
@@ -47,7 +47,7 @@ describe("an existing database", () => {
 		expectFinding(findings, "warning", /full_page_writes is off/);
 	});
 
-	test("warns of a clock difference of seconds, fails on minutes", async () => {
+	test("warns of a clock that differs by seconds and fails if it differs by minutes", async () => {
 		for (const [offsetMs, state] of [
 			[-30_000, "warning"],
 			[300_000, "broken"],
@@ -57,14 +57,14 @@ describe("an existing database", () => {
 		}
 	});
 
-	test("notes a missing schema, fails if this role cannot create one", async () => {
+	test("notes a missing schema, and fails if the role cannot create one", async () => {
 		expectFinding(await check(emptyUrl), "note", /schema is missing or older/);
 		expectFinding(await check(roleUrl), "broken", /this role may not/);
 		await admin.unsafe(`alter role ${role} set default_transaction_read_only = on`);
 		expectFinding(await check(roleUrl), "broken", /read-only/);
 	});
 
-	test("fails on an encoding that lacks characters", async () => {
+	test("fails on a text encoding that lacks characters", async () => {
 		const ascii = uniqueName("test");
 		await admin.unsafe(`create database ${ascii} encoding 'SQL_ASCII' locale 'C' template template0`);
 		try {
@@ -74,11 +74,11 @@ describe("an existing database", () => {
 		}
 	});
 
-	test("warns of fewer connections than the service may use", async () => {
+	test("warns if the server allows fewer connections than the service may use", async () => {
 		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 15012$/);
 	});
 
-	test("fails on a newer schema that breaks this version, and writes nothing", async () => {
+	test("fails on a newer, incompatible schema, and writes nothing", async () => {
 		const other = await withTemplate();
 		await other.sql`insert into schema_migration (name, breaking) values ('9999_from_the_future', true)`;
 		expectFinding(await check(other.url), "broken", /9999_from_the_future/);
@@ -90,7 +90,7 @@ describe("an existing database", () => {
 	});
 });
 
-describe("a server's settings", () => {
+describe("the doctor's check of a database server's settings", () => {
 	const GOOD = { version: "18.1", major: 18, fsync: "on", pages: "on", ssl: true, local: false, freeConnections: 27 };
 	const judged = (settings: Partial<DatabaseSettings>, tookMs = 1) => {
 		const found = createFindings("database");
@@ -109,14 +109,14 @@ describe("a server's settings", () => {
 		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
 	});
 
-	test("accepts safe settings and local connections, warns of a slow connection", () => {
+	test("accepts safe settings and local connections, and warns of a slow connection", () => {
 		expectWell([...judged({}), ...judged({ ssl: false, local: true }), ...judged({ ssl: null })]);
 		expectFinding(judged({}, 10.1), "warning", /answers in 10\.1 ms$/);
 	});
 });
 
-describe("a database that cannot be used", () => {
-	test("is an error that has reason and remedy but not the password", async () => {
+describe("the doctor's check of a database that cannot be used", () => {
+	test("fails with reason and remedy, without showing the password", async () => {
 		const cases = [
 			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED.*Start PostgreSQL/],
 			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication.*user and password/],
@@ -127,7 +127,7 @@ describe("a database that cannot be used", () => {
 	});
 });
 
-describe("a pooler", () => {
+describe("the doctor's check of a connection pooler", () => {
 	const through = async (options: FakePoolerOptions) => {
 		const pooler = startFakePooler(db.url, options);
 		const findings = await check(pooler.url);
@@ -135,13 +135,13 @@ describe("a pooler", () => {
 		return findings;
 	};
 
-	test("in transaction mode is an error; nothing else is queried through it", async () => {
+	test("fails in transaction mode, and queries nothing else through the pooler", async () => {
 		const findings = await through({ byTransaction: true });
 		expect(expectFinding(findings, "broken", /^A pooler hands sessions/).area).toBe("database");
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
-	test("that accepts connections but never answers fails within seconds", async () => {
+	test("fails within seconds if the pooler accepts connections but never answers", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });
 		const looking = checkDatabase(config, pooler.url, { timer });

@@ -9,7 +9,7 @@ import { expectFinding, expectWell } from "./find.ts";
 const folder = temporaryFolder();
 const config = (dataDir = folder) => ({ dataDir, journal: "process", production: false }) as const;
 
-describe("disk", () => {
+describe("the doctor's check of the disk", () => {
 	const MIB = 1024 ** 2;
 	const room = { type: 61267, bsize: 4096, bavail: MIB };
 
@@ -38,7 +38,7 @@ describe("disk", () => {
 		expectFinding(check({ type: 4283649346 | 0 }), "warning", /network file system/);
 	});
 
-	test("warns of a slow fsync if every answer waits for an fsync", () => {
+	test("warns of a slow fsync if JOURNAL makes every answer wait for an fsync", () => {
 		const slow = (journal: "host" | "process") => checkDisk({ ...config(), journal }, { timeSync: timed(20.1) });
 		expectFinding(slow("process"), "ok", /fsync takes 20\.1 ms$/);
 		expectFinding(slow("host"), "warning", /fsync takes 20\.1 ms$/);
@@ -63,11 +63,11 @@ describe("disk", () => {
 	}
 });
 
-describe("address", () => {
+describe("the doctor's check of the address", () => {
 	const listen = (port: number) =>
 		Bun.listen({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
 
-	test("accepts a free port or Tollgate's port, fails on another program's port", async () => {
+	test("accepts a free port or Tollgate's own port, fails on another program's port", async () => {
 		const other = listen(quietPort());
 		const address = { host: "127.0.0.1", port: other.port };
 		expectFinding(await checkAddress(address), "broken", /port is in use/);

@@ -15,7 +15,7 @@ const SECRETS = {
 writeFileSync(join(folder, "models.yaml"), "models: []\n");
 const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
 
-describe("model servers", () => {
+describe("the doctor's check of the model servers", () => {
 	const serve = (...answers: Parameters<typeof jsonServer>) => `http://127.0.0.1:${jsonServer(...answers)}/v1`;
 
 	/** Checks a catalogue with one model, which has a replica at each address. */
@@ -51,7 +51,7 @@ describe("model servers", () => {
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
 
-	test("names each server's fault without its key", async () => {
+	test("names the fault of each server without showing its key", async () => {
 		const short = { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] };
 		const cases = [
 			[check("http://127.0.0.1:1/v1"), "broken", /does not answer/],
@@ -80,14 +80,14 @@ describe("model servers", () => {
 		}
 	});
 
-	test("checks each replica", async () => {
+	test("checks each replica of a model", async () => {
 		const findings = await check([serve(vllm), "http://127.0.0.1:1/v1"]);
 		expectFinding(findings, "ok", /m#1/);
 		expectFinding(findings, "broken", /m#2/);
 	});
 });
 
-describe("mail", () => {
+describe("the doctor's check of the mail server", () => {
 	/** Starts a mail server that accepts one password and records the commands that it receives. */
 	function startMail(): { url(password: string): string; told: string[] } {
 		const told: string[] = [];
@@ -120,7 +120,7 @@ describe("mail", () => {
 		expect(mail.told.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))).toEqual([]);
 	});
 
-	test("fails on a wrong password, missing server or TLS-only port", async () => {
+	test("fails on a wrong password, a missing server or a port for TLS only", async () => {
 		const mail = startMail();
 		const refused = expectFinding(await check(mail.url("canary")), "broken", /refuses the login/);
 		expect(refused.todo).toContain("password");
@@ -129,14 +129,14 @@ describe("mail", () => {
 		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /refuses the login/);
 	});
 
-	test("notes a missing mail server, in production warns of it", async () => {
+	test("notes that no mail server is set, and warns of it in production", async () => {
 		expectFinding(await checkMail(configOf({})), "note", /SMTP_URL is not set/);
 		const secrets = { KEY_PEPPER: "k".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 		expectFinding(await checkMail(configOf({ NODE_ENV: "production", ...secrets })), "warning", /SMTP_URL is not set/);
 	});
 });
 
-describe("payments", () => {
+describe("the doctor's check of card payments", () => {
 	const SITE = "https://ai.example";
 	let webhooks: unknown[] = [];
 	const stripe = localServer((request) => {
@@ -163,13 +163,13 @@ describe("payments", () => {
 		enabled_events: events,
 	});
 
-	test("accepts a valid key with a webhook for all events", async () => {
+	test("accepts a valid Stripe key with a webhook for all events", async () => {
 		webhooks = [webhook(["*"])];
 		expectWell(await check({ PUBLIC_URL: SITE }));
 		expectWell(await check({ STRIPE_SECRET_KEY: "rk_live_narrow" }));
 	});
 
-	test("fails on a set-up that would lose payments, and shows no key", async () => {
+	test("fails on settings at Stripe that would lose payments, and shows no key", async () => {
 		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");

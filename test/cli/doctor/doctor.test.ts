@@ -72,7 +72,7 @@ test("`doctor` exits 1 for a broken service, with a remedy and without a secret"
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
 }, 60_000);
 
-test("`doctor` of one plane reports no problem of the other plane", async () => {
+test("`doctor` for one plane reports no problem of the other plane", async () => {
 	const config = join(folder, "away.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
 	const of = async (role: string) => {

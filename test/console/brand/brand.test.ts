@@ -31,7 +31,7 @@ async function accepted(email: string): Promise<unknown[]> {
 }
 const address = () => `${crypto.randomUUID()}@example.com`;
 
-test("a page has the operator's name and logo, and not the name Tollgate", async () => {
+test("a page shows the operator's name and logo instead of Tollgate's", async () => {
 	const html = await (await fetch(`${service.url}/sign-in`)).text();
 	expect(html).toContain("<title>Acme &amp; Co $&amp;</title>");
 	expect(html).not.toContain("Tollgate");
@@ -42,7 +42,7 @@ test("a page has the operator's name and logo, and not the name Tollgate", async
 	expect(picture.headers.get("content-security-policy")).toStartWith("default-src 'none'");
 });
 
-test("sign-up requires the terms and records their version after verification", async () => {
+test("sign-up requires the terms, and records their version once the address is proved", async () => {
 	const email = address();
 	const { person, body } = signUp(email);
 	for (const acceptedTerms of [undefined, null, "v1", true]) {
@@ -56,14 +56,14 @@ test("sign-up requires the terms and records their version after verification", 
 	expect((await person.get("/api/console/me")).body.termsDue).toBeNull();
 });
 
-test("mails carry the operator's name", async () => {
+test("mails carry the operator's name instead of Tollgate's", async () => {
 	const email = address();
 	const { person, body } = signUp(email, { acceptedTerms: "v2" });
 	await person.send("POST", "/api/auth/sign-up/email", body);
 	expect((await newMail(email)).subject).toBe("Confirm your address for Acme & Co $&");
 });
 
-test("terms that a stranger accepted do not count for the address's owner", async () => {
+test("the owner of an address must accept the terms although a stranger has done so", async () => {
 	const email = address();
 	const stranger = signUp(email, { acceptedTerms: "v2" });
 	await stranger.person.send("POST", "/api/auth/sign-up/email", stranger.body);

@@ -6,7 +6,7 @@ import { createRandom } from "../../support/random.ts";
 const GROUNDS = { light: ["#ffffff", "#f5f7f8", "#fafbfb"], dark: ["#131618", "#191d20", "#1f2428"] } as const;
 const EDGES = ["#000000", "#ffffff", "#808080", "#ffff00", "#00ff00", "#0000ff", "#ff0000", "#fefefe", "#010101"];
 
-test("text in an accent colour, or on it, has the contrast that WCAG requires", () => {
+test("text in the accent colour, or on it, has the contrast that WCAG requires", () => {
 	const random = createRandom(1);
 	const colors = [
 		...EDGES,
@@ -26,6 +26,6 @@ test("text in an accent colour, or on it, has the contrast that WCAG requires", 
 	expect(pale).toEqual([]);
 });
 
-test("a readable colour stays unchanged", () => {
+test("an accent colour that is readable stays unchanged", () => {
 	expect(createPalette("#17637f").light).toMatchObject({ fill: "#17637f", text: "#17637f" });
 });

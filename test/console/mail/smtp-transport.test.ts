@@ -30,7 +30,7 @@ function startParrot(ways: string): string {
 	return `smtp://me:${encodeURIComponent(PASSWORD)}@127.0.0.1:${server.port}`;
 }
 
-test("an error that quotes the SMTP login contains the password in no encoding", async () => {
+test("an error that quotes the SMTP login shows the password in no encoding", async () => {
 	for (const way of ["PLAIN", "LOGIN"]) {
 		const url = startParrot(way);
 		const transport = createSmtpTransport(url, 5_000);

@@ -15,11 +15,11 @@ test("the README's table of roles matches the code", async () => {
 	expect(paper).toContain(`${line(["may", ...ROLES])}|${"---|".repeat(ROLES.length + 1)}\n${rows.join("")}`);
 });
 
-test("a role that this version does not know has no rights", () => {
+test("a member whose role this version does not know has no rights", () => {
 	expect(scopeForRole("emperor" as Role, "account.see")).toBeUndefined();
 });
 
-test("a changing route that the table lacks requires the password", () => {
+test("a changing route that is missing in the table requires the password", () => {
 	const authenticatedLately = mock();
 	const of = () => ({ membership: null, viewer: null });
 	const sessions = { authenticatedLately, of } as unknown as ConsoleSessions;

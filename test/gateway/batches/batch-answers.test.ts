@@ -4,7 +4,7 @@ import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
-test("a slow body occupies a slot of its account, not of its address", async () => {
+test("a slow request body occupies a slot of its account, not of its address", async () => {
 	const clock = createManualClock();
 	const bodyReads = createBodyReads(clock);
 	const answers = createBatchAnswers({ batches: { areOffered: () => true } as never, bodyReads });

@@ -124,7 +124,7 @@ async function holds(
 const jsonBody = <T extends Json>(value: fc.Arbitrary<T>) =>
 	value.map((one) => ({ value: one, text: JSON.stringify(one) }));
 
-test("the reserved bound covers the cost of images", () =>
+test("the amount reserved for images covers their cost", () =>
 	holds(
 		images,
 		jsonBody(
@@ -139,7 +139,7 @@ test("the reserved bound covers the cost of images", () =>
 		}),
 	));
 
-test("the reserved bound covers the cost of rerank", () =>
+test("the amount reserved for a rerank covers its cost", () =>
 	holds(
 		rerank,
 		jsonBody(
@@ -158,7 +158,7 @@ test("the reserved bound covers the cost of rerank", () =>
 		}),
 	));
 
-test("the reserved bound covers the cost of embeddings", () =>
+test("the amount reserved for embeddings covers their cost", () =>
 	holds(
 		embeddings,
 		jsonBody(
@@ -183,7 +183,7 @@ const FILES = [
 	wavOf(45),
 ];
 
-test("the reserved bound covers the cost of transcriptions", () =>
+test("the amount reserved for a transcription covers its cost", () =>
 	holds(
 		transcriptions,
 		fc.record({ file: fc.constantFrom(...FILES), prompt: text }).map(({ file, prompt }) => {
@@ -196,7 +196,7 @@ test("the reserved bound covers the cost of transcriptions", () =>
 		fc.record({ body: fc.record({ text, duration: count, usage }) }),
 	));
 
-test("the reserved bound covers the cost of chats without a token count", async () => {
+test("the amount reserved for a chat covers its cost without a token count", async () => {
 	const uncounted = fc.record({ said: fc.string({ maxLength: 30_000 }) });
 	const limits = { model: fc.constant("m"), max_tokens: fc.integer({ min: 1, max: 50 }), n: fc.constant(1) };
 	await holds(

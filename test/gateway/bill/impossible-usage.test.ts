@@ -68,7 +68,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))(
-	"%s shows the same possible cost in answer, look-up, usage row and books",
+	"impossible usage of %s gives the same cost in answer, look-up and books",
 	async (_, target) => {
 		const { accountId, secret } = await richCustomer();
 		const answers = [];
@@ -99,7 +99,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 	},
 );
 
-test("the answer's cost excludes the amount that the credit does not cover", async () => {
+test("the cost in an answer excludes the amount that the credit does not cover", async () => {
 	for (const target of TARGETS.filter(({ mayExceed }) => mayExceed)) {
 		const { accountId: probe, secret: probing } = await service.customer();
 		await answered(target, probing, undefined);

@@ -111,7 +111,7 @@ async function charged(
 	return { told, row: await onlyUsage(service, accountId) };
 }
 
-describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind, stream) => {
+describe.each(KINDS)("a usage record inside a choice of a %s answer (streamed %p)", (kind, stream) => {
 	const record = (prompt_tokens: number, completion_tokens: number) => ({ prompt_tokens, completion_tokens });
 
 	test("is charged exactly", async () => {
@@ -124,19 +124,19 @@ describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind
 		expect(row).toMatchObject({ prompt_tokens: 7, cached_tokens: 3, completion_tokens: 5, basis: "exact" });
 	});
 
-	test("adds up over two choices and counts one prompt", async () => {
+	test("is added to that of a second choice, and counts the prompt once", async () => {
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [record(7, 5), record(7, 4)]), 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 9, basis: "exact" });
 	});
 
-	test("is ignored if the answer has a usage record at its top level", async () => {
+	test("is ignored if the answer also has a usage record at its top level", async () => {
 		const answer = answerOf(kind, stream, [record(7, 5), record(7, 4)], record(7, 10));
 		const { row } = await charged(kind, stream, "inside", answer, 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 10, basis: "exact" });
 	});
 });
 
-describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
+describe.each(KINDS)("the reasoning tokens of a %s answer (streamed %p)", (kind, stream) => {
 	/** Records seen from providers: the total counts the reasoning tokens twice, or `completion_tokens` lacks them. */
 	const USAGE = {
 		prompt_tokens: 64,
@@ -167,15 +167,15 @@ describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
 	});
 });
 
-describe.each(KINDS)("a usage record of %s without one of its counts (streamed %p)", (kind, stream) => {
-	test("is estimated if the prompt count is zero", async () => {
+describe.each(KINDS)("a usage record of a %s answer that lacks one of its counts (streamed %p)", (kind, stream) => {
+	test("has an estimated prompt count if that count is zero", async () => {
 		const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ completion_tokens: 40, basis: "estimated" });
 		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_TOKENS_ESTIMATED);
 	});
 
-	test("is estimated if the completion count is missing", async () => {
+	test("has an estimated completion count if that count is missing", async () => {
 		const usage = { prompt_tokens: 70, completion_tokens: null };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 1, basis: "estimated" });

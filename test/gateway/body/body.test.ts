@@ -34,8 +34,8 @@ const from = (request: Request): Connection => ({
 const post = (body: BodyInit, headers: Record<string, string> = {}) =>
 	from(new Request(URL, { method: "POST", body, headers }));
 
-describe("a body", () => {
-	test("is read up to the size limit, and a larger body is refused with that limit", async () => {
+describe("a request body", () => {
+	test("is read up to the size limit, and a larger one is refused with that limit", async () => {
 		for (const [bytesMax, limit] of [
 			[2, "2 bytes"],
 			[1_000, "1000 bytes"],
@@ -248,7 +248,7 @@ describe("a body", () => {
 		expect(pulled).toBeLessThan(20);
 	});
 
-	test("with a repeated length header is counted once", async () => {
+	test("with a repeated length header counts its length once", async () => {
 		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
 		const lengths: (string | null)[] = [];
 		const server = localServer((request) => {
@@ -285,7 +285,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
-	test("that is counted in full is read although its account's share shrank", async () => {
+	test("is read although its account's share of memory shrank after it was counted", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 250_000 }),
 		});
@@ -298,7 +298,7 @@ describe("a body", () => {
 		expect(await reading).toBe("none");
 	});
 
-	test("of which no byte arrives is counted up to a limit", async () => {
+	test("of which no byte arrives counts its length up to a limit", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {
@@ -313,7 +313,7 @@ describe("a body", () => {
 		expect(reads.whole.all()).toBe(0);
 	});
 
-	test("takes memory as it arrives and yields it to an account that uses less", async () => {
+	test("counts memory as it arrives and yields it to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
 		});
@@ -348,7 +348,7 @@ describe("a body", () => {
 			expect(await codeOf(readJson(post(text), 1_000, systemReads))).toBe("invalid_request");
 	});
 
-	test("nested deeper than 128 levels is refused", async () => {
+	test("whose JSON is nested deeper than 128 levels is refused", async () => {
 		const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
 		expect(await codeOf(readJson(post(nested(128)), 1e6, systemReads))).toBe("none");
 		expect(await codeOf(readJson(post(nested(129)), 1e6, systemReads))).toBe("invalid_request");
@@ -357,7 +357,7 @@ describe("a body", () => {
 		expect(await codeOf(readJson(post(objects), 1e6, systemReads))).toBe("invalid_request");
 	});
 
-	test("is accepted with every JSON content type, and without any", async () => {
+	test("is accepted with every content type of JSON, and without any", async () => {
 		for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"])
 			expect(await codeOf(readJson(post("{}", { "content-type": type }), 1_000, systemReads))).toBe("none");
 		for (const type of [

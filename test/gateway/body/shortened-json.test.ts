@@ -116,7 +116,7 @@ function namesIn(value: unknown): number {
 	return Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), own);
 }
 
-test("shortening cuts only ends of strings in `messages` and counts each cut byte", () => {
+test("a shortened body lacks only ends of strings in `messages`; each byte is counted", () => {
 	let parsed = 0;
 	let leftOut = 0;
 	fc.assert(
@@ -141,7 +141,7 @@ test("shortening cuts only ends of strings in `messages` and counts each cut byt
 	expect(leftOut).toBeGreaterThan(30);
 });
 
-test("shortening cuts long texts that stand between texts with many escapes", () => {
+test("a shortened body lacks long texts that stand between texts with many escapes", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
 	const dense = "a line\\n".repeat(1_000);
 	const messages = Array.from({ length: 100 }, (_, at) => {
@@ -157,7 +157,7 @@ test("shortening cuts long texts that stand between texts with many escapes", ()
 	expect(leftOut?.bytes).toBe(100 * 20 * 501);
 });
 
-test("shortening keeps URLs, arguments, names and texts with many escapes", () => {
+test("a shortened body keeps URLs, arguments, names and texts with many escapes", () => {
 	const long = proseOf(10_000);
 	for (const messages of [
 		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${long}"}}]}]`,
@@ -177,7 +177,7 @@ test("shortening keeps URLs, arguments, names and texts with many escapes", () =
 		});
 });
 
-test("shortening cuts nothing if less than half could be cut", () => {
+test("a body of which less than half can be cut is not shortened", () => {
 	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
 	const called = (chars: number) =>
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;

@@ -39,7 +39,7 @@ async function streamed(bodies: readonly Json[], more: Json = {}): Promise<Json[
 const deltasOf = (events: readonly Json[]): Json[] =>
 	events.flatMap(({ choices }) => ((choices ?? []) as { delta: Json }[]).map(({ delta }) => delta));
 
-describe("message content in parts", () => {
+describe("an answer whose message content comes in parts", () => {
 	const PARTS = [
 		{
 			type: "thinking",
@@ -52,7 +52,7 @@ describe("message content in parts", () => {
 		{ type: "text", text: "-two" },
 	];
 
-	test("becomes the fields content and reasoning", async () => {
+	test("has the text in the field content and the rest in reasoning", async () => {
 		const { message } = await whole(chatAnswer({ content: PARTS }, "stop", { usage: USAGE }));
 		expect(message).toEqual({
 			role: "assistant",
@@ -79,7 +79,7 @@ describe("message content in parts", () => {
 		]);
 	});
 
-	test("with an unknown kind fails without a charge", async () => {
+	test("fails without a charge if a part is of an unknown kind", async () => {
 		const { accountId, secret } = await service.customer();
 		const odd = { content: [{ type: "hologram", data: "…" }] };
 		upstream.next(wholeReply(chatAnswer(odd, "stop", { usage: USAGE })));
@@ -112,7 +112,7 @@ describe("an answer without a finish reason", () => {
 		}
 	});
 
-	test("gets the reason tool_calls if it has tool calls", async () => {
+	test("gets the finish reason tool_calls if it has tool calls", async () => {
 		const call = { index: 0, id: "call_a", type: "function", function: { name: "find", arguments: "{}" } };
 		const events = await streamed([chatEvent({ tool_calls: [call] }, ""), usageEvent(9, 5)]);
 		expect(events.at(-2)).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
@@ -150,7 +150,7 @@ const CITED = {
 	},
 };
 
-describe("fields of a provider about its answer", () => {
+describe("fields that a provider adds to its answer", () => {
 	const message = {
 		content: "Forty-two",
 		reasoning: "Six times seven.",
@@ -266,7 +266,7 @@ describe("fields of a provider about its answer", () => {
 	});
 });
 
-test("fields about the server appear in no answer", async () => {
+test("appear in no answer if they describe the server", async () => {
 	const secretOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, `<${name}>`]));
 	const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
 	const toolCall = { ...secretOf(withheldAt("toolCall")), ...call };
@@ -284,7 +284,7 @@ test("fields about the server appear in no answer", async () => {
 	expect(JSON.stringify(answers)).not.toMatch(/<\w+>/);
 });
 
-test("a completion without a finish reason has its usage on an event with a choice", async () => {
+test("a completion without a finish reason reports its usage beside a choice", async () => {
 	const tgi = startUpstream({ dialect: "tgi" });
 	await service.serve(chatModel({ url: tgi.url, dialect: "tgi" }).replace(" n,", ""));
 	const { secret } = await service.customer();

@@ -19,7 +19,7 @@ const read = (body: Record<string, unknown>, of = model) =>
 const parts = (content: unknown[], of = model) =>
 	readChatRequest({ model: of.id, messages: [{ role: "user", content }] }, of);
 
-describe("an optional field", () => {
+describe("an optional field of a chat request", () => {
 	test("that is null counts as absent", () => {
 		const names = [
 			"temperature",
@@ -62,7 +62,7 @@ describe("an optional field", () => {
 		]);
 	});
 
-	test("that the deployment rejects is named in the fault", () => {
+	test("is named in the error if the model rejects it", () => {
 		const strict = modelOver([], { unsupportedParameters: "reject", parameters: new Set() });
 		expect(() => read({ temperature: 1 }, strict)).toThrow(
 			expect.objectContaining({ code: "unsupported_parameter", param: "temperature" }),
@@ -73,7 +73,7 @@ describe("an optional field", () => {
 		);
 	});
 
-	test("named like a property of Object.prototype has no effect", () => {
+	test("has no effect if it is named like a property of Object.prototype", () => {
 		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
 		const ask = read(body);
 		expect(Object.keys(ask.fields)).toEqual([]);
@@ -82,14 +82,14 @@ describe("an optional field", () => {
 });
 
 describe("the output limit of a chat", () => {
-	test("is the smaller of the client's and the model's", () => {
+	test("is the smaller of the client's limit and the model's limit", () => {
 		expect(read({ max_tokens: 5 }).maxOutputTokens).toBe(5);
 		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).maxOutputTokens).toBe(7);
 		expect(read({ max_tokens: 1e300 }).maxOutputTokens).toBe(model.maxOutputTokens);
 		expect(read({}).maxOutputTokens).toBe(model.maxOutputTokens);
 	});
 
-	test("is the model's if the deployment does not support max_tokens", () => {
+	test("is the model's limit if the model does not support max_tokens", () => {
 		const deaf = modelOver([], { parameters: new Set() });
 		expect(read({ max_tokens: 5 }, deaf)).toMatchObject({
 			maxOutputTokens: deaf.maxOutputTokens,
@@ -100,7 +100,7 @@ describe("the output limit of a chat", () => {
 	});
 });
 
-describe("a part of a message", () => {
+describe("a content part of a chat message", () => {
 	test("keeps only the fields that its type has", () => {
 		const content = [
 			{
@@ -139,7 +139,7 @@ describe("a part of a message", () => {
 		}
 	});
 
-	test("with an http URL is accepted if the deployment permits it", () => {
+	test("is accepted with an http URL if the model permits it", () => {
 		const image = (url: unknown) => [{ type: "image_url", image_url: { url } }];
 		expect(() => parts(image("https://example.com/a.png"), seeing("data_only"))).toThrow();
 		expect(parts(image("https://example.com/a.png"), seeing("forward")).prompt.value).toHaveLength(1);
@@ -166,7 +166,7 @@ describe("a long chat message", () => {
 		expect(readText(messages)).toBe(messages);
 	});
 
-	test("is measured and hashed like a message that was parsed completely", () => {
+	test("is measured and hashed as if it were parsed completely", () => {
 		const line = `${"a line of prose, ".repeat(12)}\\n`;
 		const text = line.repeat(60);
 		const image = '{"type":"image_url","image_url":{"url":"data:,AA"}}';
@@ -212,7 +212,7 @@ describe("a long chat message", () => {
 		}
 	});
 
-	test("beyond ASCII is reserved at its highest token count", () => {
+	test("with characters beyond ASCII is reserved at its highest token count", () => {
 		const text = ["\u{FDFA}", "–", "😀"]
 			.map((sign) => "a line of prose, ".repeat(35) + sign)
 			.join("")
@@ -228,11 +228,11 @@ describe("a long chat message", () => {
 		expect(plain.measure).toMatchObject({ textBytes: measure.textBytes, addedBytes: 0 });
 	});
 
-	test("is serialized again if it is short", () => {
+	test("is serialized anew if it is short", () => {
 		expect(readText('[{"role":"user","content":"hello"}]')).toBeUndefined();
 	});
 
-	test("is serialized again if it has unchecked content", () => {
+	test("is serialized anew if it has unchecked content", () => {
 		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
 		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
 		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();

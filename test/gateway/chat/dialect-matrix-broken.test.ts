@@ -25,7 +25,7 @@ const EMPTY = [{ index: 0, delta: {}, finish_reason: null }];
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
 
-describe("an upstream that fails after the first token", () => {
+describe("a model server that fails after the first token", () => {
 	const died = { ending: "upstream_died", status: 502, code: "upstream_error" };
 	const cases: [string, () => Reply, typeof died][] = [
 		["an error event", () => reply().errorEvent(2), { ...died, ending: "upstream_failed" }],
@@ -62,7 +62,7 @@ describe("an upstream that fails after the first token", () => {
 			);
 });
 
-describe("a client that disconnects", () => {
+describe("a client that disconnects from a chat", () => {
 	for (const stream of [true, false])
 		matrix.cell(
 			`while it waits, ${stream ? "streamed" : "whole"}: nothing`,

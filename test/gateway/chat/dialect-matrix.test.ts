@@ -251,7 +251,7 @@ function joined(events: readonly Json[], index: number): Shape {
 	return shapeOf(messageOf(events, index), finishes[0]?.finish_reason);
 }
 
-describe("a failure before the first token", () => {
+describe("a model server that fails before the first token", () => {
 	const cases: [string, () => Reply[], { status: number; ending: string; code: string }][] = [
 		[
 			"an error status",

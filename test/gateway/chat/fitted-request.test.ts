@@ -306,8 +306,8 @@ const KINDS: readonly Kind[] = [
 	},
 ];
 
-describe.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) => {
-	test.each(kind.only ?? CHAT_DIALECTS)("%s", async (dialect) => {
+describe.each(KINDS.map((kind) => [kind.name, kind] as const))("the gateway, sending a chat on, %s", (_, kind) => {
+	test.each(kind.only ?? CHAT_DIALECTS)("for dialect %s", async (dialect) => {
 		const upstream = upstreams.get(dialect) as UpstreamServer;
 		for (const stream of [false, true]) {
 			const before = upstream.requests.length;

@@ -23,25 +23,28 @@ const TEXTS = {
 const refusal = (message: string) =>
 	reply().errorStatus(400, { error: { message, type: "BadRequestError", code: 400 } });
 
-describe.each(Object.entries(TEXTS))("an output limit that %s refuses", (_, text) => {
-	test.each([false, true])("is removed and the request sent again (streamed: %p)", async (stream) => {
-		const { accountId, secret } = await service.customer();
-		for (const more of [{}, { max_tokens: 1_000 }]) {
-			const before = upstream.requests.length;
-			upstream.next(refusal(text), reply().text("a b").usage({ prompt: 7_476, completion: 2 }));
-			const response = await service.post("/v1/chat/completions", secret, ask("x", { stream, ...more }));
-			expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('"a')]);
-			const sent = upstream.requests.slice(before).map(({ body: { max_tokens: limit } }) => limit);
-			expect(sent).toEqual([more.max_tokens ?? 1_024, undefined]);
-		}
-		await service.settled();
-		const rows = await service.usage(accountId);
-		expect(rows.map(({ charged_nano_usd: charged }) => Number(charged))).toEqual([
-			priceOf(7_476, 2),
-			priceOf(7_476, 2),
-		]);
-	});
-});
+describe.each(Object.entries(TEXTS))(
+	"an output limit that a server of kind %s refuses beside the prompt",
+	(_, text) => {
+		test.each([false, true])("is left out and the request sent again (streamed: %p)", async (stream) => {
+			const { accountId, secret } = await service.customer();
+			for (const more of [{}, { max_tokens: 1_000 }]) {
+				const before = upstream.requests.length;
+				upstream.next(refusal(text), reply().text("a b").usage({ prompt: 7_476, completion: 2 }));
+				const response = await service.post("/v1/chat/completions", secret, ask("x", { stream, ...more }));
+				expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('"a')]);
+				const sent = upstream.requests.slice(before).map(({ body: { max_tokens: limit } }) => limit);
+				expect(sent).toEqual([more.max_tokens ?? 1_024, undefined]);
+			}
+			await service.settled();
+			const rows = await service.usage(accountId);
+			expect(rows.map(({ charged_nano_usd: charged }) => Number(charged))).toEqual([
+				priceOf(7_476, 2),
+				priceOf(7_476, 2),
+			]);
+		});
+	},
+);
 
 test.each([
 	["chat/completions", {}, 2],

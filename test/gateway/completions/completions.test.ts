@@ -104,7 +104,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		]);
 	});
 
-	test("max_tokens defaults to 16 and is sent in one field", async () => {
+	test("max_tokens of a completion defaults to 16 and is sent in one field", async () => {
 		const { secret } = await service.customer();
 		const before = server(dialect).requests.length;
 		await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stop: "END", user: "u" });
@@ -119,35 +119,38 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		});
 	});
 
-	test.each([false, true])("several prompts and choices are charged, in order (stream %p)", async (stream) => {
-		const { secret, accountId } = await service.customer();
-		const response = await service.post("/v1/completions", secret, {
-			model: dialect,
-			prompt: ["a b", "c d e"],
-			n: 2,
-			max_tokens: 5,
-			stream,
-		});
-		if (dialect === "ollama") {
-			expect(response.status).toBe(400);
-			expect((await response.json()).error.param).toBe("prompt");
-			expect(await charged(accountId)).toEqual([]);
-			return;
-		}
-		const single = dialect === "tgi";
-		const count = single ? 2 : 4;
-		const answer = stream ? eventsOf(await response.text()) : [await response.json()];
-		const choices = answer.flatMap((event) => event.choices);
-		expect([...new Set(choices.map((choice) => choice.index))].sort()).toEqual([...Array(count).keys()]);
-		expect(choices.reduce((sum, choice) => sum + choice.text.length, 0)).toBe(" one two three".length * count);
-		expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
-		const [row] = await charged(accountId);
-		expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
-		// The reservation covers every choice of each prompt at the full output limit.
-		expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
-	});
+	test.each([false, true])(
+		"a completion of several prompts and choices is charged in full (stream %p)",
+		async (stream) => {
+			const { secret, accountId } = await service.customer();
+			const response = await service.post("/v1/completions", secret, {
+				model: dialect,
+				prompt: ["a b", "c d e"],
+				n: 2,
+				max_tokens: 5,
+				stream,
+			});
+			if (dialect === "ollama") {
+				expect(response.status).toBe(400);
+				expect((await response.json()).error.param).toBe("prompt");
+				expect(await charged(accountId)).toEqual([]);
+				return;
+			}
+			const single = dialect === "tgi";
+			const count = single ? 2 : 4;
+			const answer = stream ? eventsOf(await response.text()) : [await response.json()];
+			const choices = answer.flatMap((event) => event.choices);
+			expect([...new Set(choices.map((choice) => choice.index))].sort()).toEqual([...Array(count).keys()]);
+			expect(choices.reduce((sum, choice) => sum + choice.text.length, 0)).toBe(" one two three".length * count);
+			expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
+			const [row] = await charged(accountId);
+			expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
+			// The reservation covers every choice of each prompt at the full output limit.
+			expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
+		},
+	);
 
-	test("token prompts are sent if the dialect accepts them", async () => {
+	test("token prompts of a completion are sent if the dialect accepts them", async () => {
 		const { secret } = await service.customer();
 		const ask = { model: dialect, prompt: [[5, 6, 7], [8]], max_tokens: 2 };
 		const response = await service.post("/v1/completions", secret, ask);
@@ -160,7 +163,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(body.choices.map((choice: { finish_reason: string }) => choice.finish_reason)).toEqual(["length", "length"]);
 	});
 
-	test("a stream whose server dies is charged for the delivered output", async () => {
+	test("a streamed completion whose server dies is charged for the delivered output", async () => {
 		const { secret, accountId } = await service.customer();
 		const piece = (text: string, completion: number) =>
 			JSON.stringify({
@@ -194,7 +197,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	});
 });
 
-test("`echo` and `logprobs` are sent if the model lists them", async () => {
+test("`echo` and `logprobs` of a completion are sent if the model lists them", async () => {
 	const { secret } = await service.customer();
 	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 2, n: 2, mystery: 1, max_tokens: 5 };
 	const listed = await service.post("/v1/completions", secret, { model: "openai", ...body });
@@ -210,7 +213,7 @@ test("`echo` and `logprobs` are sent if the model lists them", async () => {
 	});
 });
 
-test("a field that would change the answer is refused if the server ignores it", async () => {
+test("a field that would change the completion is refused if the server ignores it", async () => {
 	const { secret } = await service.customer();
 	const post = (model: string, more: object) =>
 		service.post("/v1/completions", secret, { model, prompt: "a b", ...more });

@@ -25,7 +25,7 @@ async function rows(accountId: string) {
 }
 
 describe.each(DIALECTS)("%s", (dialect) => {
-	test("returns vectors in order at the exact price", async () => {
+	test("returns vectors in the order of the inputs, at the exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, {
 			model: dialect,
@@ -56,7 +56,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(Number(row?.reserved_nano_usd)).toBeGreaterThanOrEqual(price(6));
 	});
 
-	test("encodes base64 as little-endian float32", async () => {
+	test("encodes base64 vectors as little-endian float32", async () => {
 		const { secret } = await service.customer();
 		const ask = { model: dialect, input: "hello", encoding_format: "base64" };
 		const bytes = Buffer.alloc(12);
@@ -90,7 +90,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect((await many.json()).error.param).toBe("input");
 	});
 
-	test("accepts token inputs if the dialect does", async () => {
+	test("accepts tokens as input if the dialect does", async () => {
 		const { secret } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, { model: dialect, input: [[1, 2], [3]] });
 		expect(response.status).toBe(dialect === "ollama" ? 400 : 200);
@@ -120,7 +120,7 @@ test.each([
 	expect(await rows(accountId)).toMatchObject([{ charged_nano_usd: "0", status: 502 }]);
 });
 
-test("the gateway reads the list without an object that older llama.cpp sends", async () => {
+test("the gateway reads the plain list of embeddings of older llama.cpp", async () => {
 	const { secret, accountId } = await service.customer();
 	server("llama.cpp").next(() => Response.json([{ index: 0, embedding: [[0.5, 0.25]] }]));
 	const answer = await (
@@ -130,7 +130,7 @@ test("the gateway reads the list without an object that older llama.cpp sends", 
 	expect(await rows(accountId)).toMatchObject([{ basis: "estimated" }]);
 });
 
-test("the gateway reads TEI's token count from a response header", async () => {
+test("the gateway reads TEI's count of embedding tokens from a response header", async () => {
 	const { secret } = await service.customer();
 	server("tei").next(() =>
 		Response.json({ data: [{ index: 0, embedding: [1] }] }, { headers: { "x-compute-tokens": "17" } }),

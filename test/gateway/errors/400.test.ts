@@ -31,7 +31,7 @@ describe("400 invalid_request", () => {
 		["a bias that is no number", { logit_bias: { "50256": "high" } }, "logit_bias[50256]"],
 	];
 	for (const [name, change, param] of cases)
-		test(`names the field for ${name}`, async () => {
+		test(`names the wrong field of ${name}`, async () => {
 			const { status, error, headers } = await errorOf(await post({ ...ask(), ...change }));
 			expect(status).toBe(400);
 			expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error", param });
@@ -59,7 +59,7 @@ describe("400 invalid_request", () => {
 		await expectUncharged(service, customer.accountId);
 	});
 
-	test("names the field that a server refused without the server's text", async () => {
+	test("names the field that a model server refused, without the server's text", async () => {
 		for (const stream of [false, true]) {
 			upstream.next(
 				reply().errorStatus(400, {

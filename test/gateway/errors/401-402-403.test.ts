@@ -30,13 +30,13 @@ async function expect401(response: Response, code: string): Promise<void> {
 	expect(headers.get("www-authenticate")).toBe("Bearer");
 }
 
-test("401 missing_api_key without a key", async () => {
+test("a request without a key gets 401 missing_api_key", async () => {
 	await expect401(await chat({}), "missing_api_key");
 	await expect401(await chat({ authorization: "Bearer" }), "missing_api_key");
 	await expect401(await service.get("/v1/models"), "missing_api_key");
 });
 
-test("401 invalid_api_key for a malformed, unknown or doubled key", async () => {
+test("a malformed, unknown or doubled key gets 401 invalid_api_key", async () => {
 	const { secret } = await service.key(accountId);
 	const other = await service.key(accountId);
 	const broken = `${secret.slice(0, -1)}${secret.endsWith("a") ? "b" : "a"}`;
@@ -53,7 +53,7 @@ test("401 invalid_api_key for a malformed, unknown or doubled key", async () => 
 	await expect401(elsewhere, "missing_api_key");
 });
 
-test("401 api_key_revoked before the body is read", async () => {
+test("a revoked key gets 401 api_key_revoked before the body is read", async () => {
 	const { id, secret } = await service.key(accountId);
 	await service.get("/v1/models", secret);
 	await revokeKey(service.db.statements, { id });
@@ -64,7 +64,7 @@ test("401 api_key_revoked before the body is read", async () => {
 	await expect401(await service.post("/v1/chat/completions", secret, "{"), "api_key_revoked");
 });
 
-test("401 api_key_expired from the time of expiry on", async () => {
+test("an expired key gets 401 api_key_expired from the time of expiry on", async () => {
 	const expired = await service.key(accountId, { expiresAtMs: Date.now() - 60_000 });
 	await expect401(await service.post("/v1/chat/completions", expired.secret, ask()), "api_key_expired");
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
@@ -75,7 +75,7 @@ test("no request with a 401 reached a model server or was charged", async () => 
 	expect(upstream.requests).toHaveLength(0);
 });
 
-test("403 model_not_allowed, also for an alias", async () => {
+test("a model that the key may not use gets 403 model_not_allowed, also by an alias", async () => {
 	const { accountId, secret } = await service.customer({ settings: { models: ["other-model"] } });
 	for (const model of ["test-model", "nickname"]) {
 		const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask("hi", { model })));
@@ -88,7 +88,7 @@ test("403 model_not_allowed, also for an alias", async () => {
 	await allowed.text();
 });
 
-test("403 account_suspended from the suspension on", async () => {
+test("a suspended account gets 403 account_suspended at once", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.get("/v1/models", secret);
 	await suspendAccount(service.db.statements, accountId);
@@ -100,7 +100,7 @@ test("403 account_suspended from the suspension on", async () => {
 	await expectUncharged(service, accountId);
 });
 
-test("403 sign_in_required before the owner's first sign-in", async () => {
+test("a key gets 403 sign_in_required before its owner's first sign-in", async () => {
 	const { id } = await createAccount(service.db.statements, { email: "new@example.com", vouched: false });
 	const { secret } = await service.key(id);
 	const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask()));
@@ -111,7 +111,7 @@ test("403 sign_in_required before the owner's first sign-in", async () => {
 const AMOUNTS = ["available_usd", "held_usd", "required_usd"];
 const post = (secret: string, body: unknown) => service.post("/v1/chat/completions", secret, body);
 
-test("402 top_up_required before the first top-up, while models can be listed", async () => {
+test("an account that never paid gets 402 top_up_required, but can list models", async () => {
 	const accountId = await service.account({ credit: null });
 	const { secret } = await service.key(accountId);
 	const { status, error, headers } = await errorOf(await post(secret, ask()));
@@ -152,7 +152,7 @@ describe("402 insufficient_quota", () => {
 		await fits.text();
 	});
 
-	test("names no affordable output if the prompt alone is too expensive", async () => {
+	test("names no affordable output if the prompt alone costs too much", async () => {
 		const { secret } = await service.customer({ exactCredit: 5_000 });
 		const { error } = await errorOf(await post(secret, ask()), AMOUNTS);
 		expect(error).toMatchObject({ code: "insufficient_quota", available_usd: "0.000005" });
@@ -167,7 +167,7 @@ describe("402 insufficient_quota", () => {
 	});
 });
 
-test("402 key_cap_exceeded though the account has credit", async () => {
+test("a key at its cap gets 402 key_cap_exceeded though the account has credit", async () => {
 	const before = upstream.requests.length;
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } });
 	const { status, error, headers } = await errorOf(await post(secret, ask()), [...AMOUNTS, "affordable_max_tokens"]);

@@ -13,7 +13,7 @@ const retired = `${chatModel({ id: "gone-model", url: upstream.url })}\n    reti
 const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}` });
 const customer = await service.customer();
 
-test("404 model_not_found names the model in shortened form", async () => {
+test("an unknown model gets 404 model_not_found with its shortened name", async () => {
 	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("hi", { model })),
@@ -26,7 +26,7 @@ test("404 model_not_found names the model in shortened form", async () => {
 	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
 });
 
-test("404 model_not_found names the retirement day of a retired model", async () => {
+test("a retired model gets 404 model_not_found with its retirement day", async () => {
 	const asked = await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "gone-model" }));
 	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
 		const { status, error } = await errorOf(answer);
@@ -38,7 +38,7 @@ test("404 model_not_found names the retirement day of a retired model", async ()
 	expect(list.data.map(({ id }) => id)).toEqual(["test-model", "old-model"]);
 });
 
-test("404 unsupported_mode for a model that supports no chats", async () => {
+test("a model that supports no chats gets 404 unsupported_mode", async () => {
 	const { status, error } = await errorOf(
 		await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "old-model" })),
 	);
@@ -47,7 +47,7 @@ test("404 unsupported_mode for a model that supports no chats", async () => {
 });
 
 describe("404 not_found", () => {
-	test("answers every unknown path", async () => {
+	test("answers requests to every unknown path", async () => {
 		for (const path of [
 			"/v1",
 			"/v1/",
@@ -82,7 +82,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("explains a console path that is requested with an API key", async () => {
+	test("explains a path of the console that is requested with an API key", async () => {
 		for (const path of ["/models", "/chat/completions", "/", "/keys", "/v1", "/v2/models"]) {
 			for (const method of ["GET", "POST", "OPTIONS"]) {
 				const headers = { authorization: `bearer ${customer.secret}`, accept: "text/html" };
@@ -95,7 +95,7 @@ describe("404 not_found", () => {
 		expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
 	});
 
-	test("explains a doubled slash", async () => {
+	test("explains a doubled slash in the path", async () => {
 		for (const path of ["/v1//chat/completions", "/v1//models", "/x//y"]) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
 			expect([path, status, error.code]).toEqual([path, 404, "not_found"]);

@@ -8,7 +8,7 @@ const MB = 1024 * 1024;
 const { upstream, service } = await withChat({ limits: "  body_mb: 1" });
 const customer = await service.customer();
 
-test("405 method_not_allowed names the allowed method", async () => {
+test("a wrong method gets 405 method_not_allowed with the allowed method", async () => {
 	const cases = [
 		["GET", "/v1/chat/completions", "POST"],
 		["DELETE", "/v1/chat/completions", "POST"],
@@ -29,7 +29,7 @@ test("405 method_not_allowed names the allowed method", async () => {
 });
 
 describe("413 payload_too_large", () => {
-	test("refuses a declared length before the body is sent", async () => {
+	test("refuses a body by its declared length before it is sent", async () => {
 		const client = await openRaw(
 			service.url,
 			rawPost("/v1/chat/completions", customer.secret, "{", { "content-length": String(2 * MB) }),
@@ -81,7 +81,7 @@ describe("415 unsupported_media_type", () => {
 		expect([status, headers.get("accept-encoding")]).toEqual([415, null]);
 	});
 
-	test("accepts the content coding `identity`", async () => {
+	test("is not returned for the content coding `identity`", async () => {
 		expect((await packed("/v1/chat/completions", "identity", "application/json")).status).toBe(404);
 	});
 });

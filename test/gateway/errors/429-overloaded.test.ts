@@ -12,7 +12,7 @@ const service = await withService({
 const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
 
 describe("429 rate_limit_exceeded", () => {
-	test("has rate limit headers on every answer of a limited key", async () => {
+	test("has rate limit headers, as every answer of a limited key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 4 } });
 		const standing = async (response: Response) => {
 			await response.text();
@@ -35,7 +35,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect((await standing(await post(free.secret))).slice(1)).toEqual([null, null, false]);
 	});
 
-	test("limits concurrent requests and admits one for each that ends", async () => {
+	test("refuses requests above the concurrency limit until one ends", async () => {
 		const { accountId, secret } = await service.customer({ settings: { concurrencyMax: 2 } });
 		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
 		const leave = new AbortController();
@@ -58,7 +58,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(await service.usage(accountId)).toHaveLength(3);
 	});
 
-	test("replaces 401 for an address with many failures, but never for valid keys", async () => {
+	test("replaces 401 at an address with many failures, but never for valid keys", async () => {
 		const { secret } = await service.customer();
 		const codes: unknown[] = [];
 		for (let attempt = 0; attempt < 30; attempt++) {

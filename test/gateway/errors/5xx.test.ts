@@ -23,7 +23,7 @@ async function succeed(): Promise<void> {
 }
 beforeEach(succeed);
 
-describe("502 upstream_error hides the model server's text if", () => {
+describe("502 upstream_error hides the text of a model server if", () => {
 	const secret = {
 		error: { message: "CUDA error at /srv/models/secret.gguf", type: "InternalServerError", code: 500 },
 	};
@@ -68,7 +68,7 @@ describe("503 service_unavailable", () => {
 		}
 	});
 
-	test("has retry-after if no server of the model is reachable", async () => {
+	test("has a retry-after header if no server of the model is reachable", async () => {
 		await dying.stop();
 		const status = async () =>
 			((await (await service.get("/v1/models/gone-model", customer.secret)).json()) as { status: string }).status;

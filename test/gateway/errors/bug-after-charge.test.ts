@@ -7,7 +7,7 @@ import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 const upstream = withEndpoints("vllm");
 const service = await withService({ models: deployment({ id: "text", url: upstream.url }) });
 
-test("a request that fails after its settlement is charged, as the runbook says", async () => {
+test("a request that fails by a bug after its settlement is still charged", async () => {
 	const { secret, accountId } = await service.customer();
 	const { stringify } = JSON;
 	const bug = spyOn(JSON, "stringify").mockImplementation(((value: unknown, ...more: []) => {

@@ -90,7 +90,7 @@ test("the gateway accepts 18 concurrent uploads of an account", async () => {
 	expect((await Promise.all(all)).map(({ status }) => status)).toEqual(all.map(() => 200));
 });
 
-describe("the form of an upload", () => {
+describe("an upload form", () => {
 	test("may have its fields in any order", async () => {
 		const response = await upload({
 			"expires_after[seconds]": "7200",
@@ -269,14 +269,14 @@ describe("a file", () => {
 		expect(await codes("sk_service_nobody")).toEqual(new Set(["invalid_api_key"]));
 	});
 
-	test("cannot be uploaded before the first top-up", async () => {
+	test("cannot be uploaded before the account's first top-up", async () => {
 		const { secret } = await service.key(await service.account({ credit: null }));
 		expect((await upload({ purpose: "batch", file: fileOf() }, secret)).status).toBe(402);
 		expect((await ask("/v1/files", {}, secret)).status).toBe(200);
 	});
 });
 
-test("the gateway refuses wrong methods and list parameters", async () => {
+test("the gateway refuses wrong methods and parameters of the list of files", async () => {
 	for (const [path, method] of [
 		["/v1/files", "PUT"],
 		["/v1/files/file_1", "POST"],

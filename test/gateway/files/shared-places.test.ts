@@ -18,7 +18,7 @@ const FORM = [
 const post = (secret: string) =>
 	rawPost("/v1/files", secret, FORM, { connection: "close", "content-type": "multipart/form-data; boundary=x" });
 
-test("an upload takes the slot of an account with more uploads", async () => {
+test("a new upload takes the slot of an account with more uploads", async () => {
 	const [first, ...others] = await Promise.all(Array.from({ length: 8 }, () => service.customer()));
 	const unfinished: RawClient[] = [];
 	for (const { secret } of [first, ...others] as { secret: string }[])
@@ -39,7 +39,7 @@ test("an upload takes the slot of an account with more uploads", async () => {
 	for (const client of unfinished) client.leave();
 });
 
-test("a download that loses its slot ends with an error at its client", async () => {
+test("a download that loses its slot to another account ends with an error", async () => {
 	const ended = new AbortController();
 	const ends: string[] = [];
 	let isCancelled = false;

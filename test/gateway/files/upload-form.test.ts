@@ -42,7 +42,7 @@ const textOf = async (bytes: AsyncIterable<Uint8Array>) => {
 };
 
 describe("an upload form with a file", () => {
-	test("yields the same bytes however its chunks are split", async () => {
+	test("yields the same file however its chunks are split", async () => {
 		const content = "one\r\n--edg\r--edge\r\n-\ntwo";
 		const whole = `${part('name="purpose"', "batch")}${part('name="file"; filename="ü.jsonl"', content)}${part('name="more"', "x")}--edge--\r\n`;
 		for (const size of [1, 2, 3, 7, 1000]) {
@@ -58,7 +58,7 @@ describe("an upload form with a file", () => {
 		}
 	});
 
-	test("lets other requests run between large and small chunks alike", async () => {
+	test("lets other requests run between its chunks, large and small alike", async () => {
 		const MB = 1024 * 1024;
 		for (const pieceBytes of [4 * MB, 64 * 1024, 1_000]) {
 			const { form, send, end } = sender(16 * MB);
@@ -88,7 +88,7 @@ describe("an upload form with a file", () => {
 		expect(await form.file()).toEqual({ filename: "grüße 试.jsonl" });
 	});
 
-	test("times out below the minimum speed", async () => {
+	test("times out if it arrives below the minimum speed", async () => {
 		const { form, send, clock } = sender(100_000_000);
 		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
 		await form.file();
@@ -106,7 +106,7 @@ describe("an upload form with a file", () => {
 		expect(await last).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("whose bytes trickle times out after a minute", async () => {
+	test("times out after a minute if its bytes trickle in", async () => {
 		const { form, send, clock } = sender();
 		const waiting = failure(form.file());
 		for (let second = 0; second < 61; second += 1) {
@@ -117,7 +117,7 @@ describe("an upload form with a file", () => {
 		expect(await waiting).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("that is malformed, too large or too complex is refused", async () => {
+	test("is refused if it is malformed, too large or too complex", async () => {
 		const cut = sender();
 		cut.breakOff();
 		expect(await failure(cut.form.file())).toMatchObject({ code: "request_timeout" });
@@ -146,7 +146,7 @@ describe("an upload form with a file", () => {
 		}
 	});
 
-	test("cancels its body when it is closed", async () => {
+	test("cancels the request's body when it is closed", async () => {
 		const { form, isCancelled } = sender();
 		form.close();
 		await Bun.sleep(0);

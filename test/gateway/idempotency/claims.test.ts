@@ -50,20 +50,20 @@ async function spaces(): Promise<Record<string, number>> {
 	return Object.fromEntries(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
-test("one of several concurrent claims wins", async () => {
+test("one of many concurrent claims of an Idempotency-Key wins", async () => {
 	const all = await Promise.all(Array.from({ length: 20 }, () => claims.claim(claimOf("k"))));
 	expect(all.filter(({ state }) => state === "new")).toHaveLength(1);
 	expect(all.filter(({ state }) => state === "running")).toHaveLength(19);
 });
 
-test("a request may repeat its claim", async () => {
+test("a request that already claimed its Idempotency-Key may repeat the claim", async () => {
 	const claim = claimOf("k");
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("a claim whose result was lost is deleted until it can no longer commit", async () => {
+test("a claim of an Idempotency-Key whose result was lost is deleted until it is gone", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: Claims = {
@@ -97,7 +97,7 @@ test("a claim whose result was lost is deleted until it can no longer commit", a
 	expect(released).toBe(9);
 });
 
-test("an account's oldest answers make room for new ones", async () => {
+test("an account's oldest kept answers make room for new ones", async () => {
 	await put("b1", 200, "acc_b");
 	await put("a1", 400);
 	await put("a2", 400);
@@ -107,7 +107,7 @@ test("an account's oldest answers make room for new ones", async () => {
 	expect((await spaces()).acc_a).toBeLessThanOrEqual(1_000);
 });
 
-test("an answer larger than the space is not kept", async () => {
+test("an answer larger than the space for kept answers is not kept", async () => {
 	await put("a1", 1_001);
 	expect(await stateOf("a1")).toBe("unkept");
 	await put("a2", 900);
@@ -117,12 +117,12 @@ test("an answer larger than the space is not kept", async () => {
 	expect(await spaces()).toEqual({ acc_a: 900, acc_b: 0 });
 });
 
-test("concurrent answers are counted exactly against the space", async () => {
+test("concurrent answers are counted exactly against the space for kept answers", async () => {
 	await Promise.all(Array.from({ length: 12 }, (_, place) => put(`a${place}`, 90, place % 2 ? "acc_a" : "acc_b")));
 	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
 });
 
-test("the end of a request changes only its own claim", async () => {
+test("a request that ends changes only its own claim of an Idempotency-Key", async () => {
 	const first = claimOf("k");
 	await claims.claim(first);
 	await claims.release(claimOf("k"));
@@ -132,7 +132,7 @@ test("the end of a request changes only its own claim", async () => {
 	expect(await stateOf("k")).toBe("new");
 });
 
-test("a key is new after a day, and its space is freed", async () => {
+test("an Idempotency-Key can be used anew after a day, and its space is freed", async () => {
 	await put("a1", 300);
 	await put("a2", 300);
 	await put("b1", 300, "acc_b");
@@ -168,7 +168,7 @@ test("a clock that leaps forward deletes no kept answer", async () => {
 	aheadMs = 0;
 });
 
-test("a running claim ends with its gateway, not after a time", async () => {
+test("a claim of an Idempotency-Key ends when its gateway leaves, not after a time", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('two', 1, 1, 'live', 30000, now())`;
 	const other = { instanceId: "two", present: () => ({ epoch: 1 }) };
 	const theirs = createPgClaims({ statements: db.statements, clock, instanceLease: other }, limits);
@@ -184,7 +184,7 @@ test("a running claim ends with its gateway, not after a time", async () => {
 	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
-test("a stored answer decrypts only unaltered, with its API key, header and claim", async () => {
+test("a kept answer decrypts only unaltered, with its API key, header and claim", async () => {
 	const seal = await createSeal("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);
@@ -251,7 +251,7 @@ test.each<[string[], string | null]>([
 	expect(record.outcome).toBe(outcome);
 });
 
-test("copies of streams stay within the memory of account and gateway", async () => {
+test("kept copies of streams stay within the memory of account and gateway", async () => {
 	const copies = memoryOf(100_000);
 	const events = [`data: ${"x".repeat(9_000)}\n\n`, END];
 	const records = [..."aaabbbcccddd"].map((account) => ({
@@ -273,7 +273,7 @@ test("copies of streams stay within the memory of account and gateway", async ()
 	expect(copies.bytes()).toBe(0);
 });
 
-test("an outcome is retried while repeated requests wait for it", async () => {
+test("the answer to keep is written again after a failure while repetitions wait", async () => {
 	const clock = createManualClock();
 	const written: string[] = [];
 	let away = true;

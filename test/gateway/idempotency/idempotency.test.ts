@@ -31,7 +31,7 @@ async function rows(accountId: string) {
 	return service.usage(accountId);
 }
 
-test("another body is refused while the first request runs", async () => {
+test("another body with the same Idempotency-Key is refused while the first runs", async () => {
 	const { secret } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	const before = upstream.requests.length;
@@ -43,7 +43,7 @@ test("another body is refused while the first request runs", async () => {
 	expect((await first).status).toBe(200);
 });
 
-test("replays and refusals have current rate limit headers", async () => {
+test("repeated answers and refusals have current rate limit headers", async () => {
 	const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
 	const standing = async (response: Response) => {
 		await response.text();
@@ -56,7 +56,7 @@ test("replays and refusals have current rate limit headers", async () => {
 	expect(await standing(await complete(secret, "s1", { prompt: "another" }))).toEqual([422, "10", "8", true]);
 });
 
-test("a failed request runs again when it is repeated", async () => {
+test("a failed request runs again when it is repeated with its Idempotency-Key", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
 	expect((await complete(secret, "f")).status).toBe(502);
@@ -69,7 +69,7 @@ test("a failed request runs again when it is repeated", async () => {
 	expect(await rows(accountId)).toHaveLength(4);
 });
 
-test("a client that left its stream may send the request again", async () => {
+test("a client that left its stream may send the request again and gets an answer", async () => {
 	const { secret } = await service.customer();
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
@@ -89,7 +89,7 @@ test.each(["x".repeat(300), "a b"])("a malformed header is a 400 (%s)", async (k
 	expect((await complete(secret, key)).status).toBe(400);
 });
 
-test("a form with another boundary counts as the same request", async () => {
+test("a form repeated with another boundary counts as the same request", async () => {
 	const { secret, accountId } = await service.customer();
 	const send = (key: string, seconds: number, more: Record<string, string> = {}) => {
 		const form = new FormData();
@@ -108,7 +108,7 @@ test("a form with another boundary counts as the same request", async () => {
 	expect((await send("anew", 2, { model: "text" })).status).toBe(422);
 });
 
-test("equal bytes with another declared boundary count as another request", async () => {
+test("a form of equal bytes with another declared boundary is another request", async () => {
 	const { secret } = await service.customer();
 	const part = (boundary: string, head: string, content: string | Uint8Array) =>
 		Buffer.concat([
@@ -168,7 +168,7 @@ describe("a request with an Idempotency-Key", () => {
 		return { road, send, clock, authenticated: () => authenticated };
 	}
 
-	test("authenticates once and reads the body once", async () => {
+	test("authenticates once and reads its body once", async () => {
 		const { road, send, authenticated } = repeatable();
 		let reads = 0;
 		const answer = send(() => {
@@ -179,7 +179,7 @@ describe("a request with an Idempotency-Key", () => {
 		expect([authenticated(), reads, road.calls.length]).toEqual([1, 1, 1]);
 	});
 
-	test("can be repeated although the first ran for more than a minute", async () => {
+	test("can be repeated while the first has run for more than a minute", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();
@@ -204,7 +204,7 @@ describe("a request with an Idempotency-Key", () => {
 		expect((await first).status).toBe(200);
 	});
 
-	test("waits only while its account has fewer than a quarter of all waits", async () => {
+	test("waits only while fewer than a quarter of all waits are its account's", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();
@@ -218,7 +218,7 @@ describe("a request with an Idempotency-Key", () => {
 		expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
 	});
 
-	test("gets no replay if its API key is revoked while the body is read", async () => {
+	test("gets no kept answer if its API key is revoked while the body is read", async () => {
 		const key = plainKey();
 		const { road, send } = repeatable(key);
 		const first = send();

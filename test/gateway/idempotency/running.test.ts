@@ -12,7 +12,7 @@ async function settled(): Promise<void> {
 }
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
-test("an ended request is garbage-collected in its young generation", async () => {
+test("a request with an Idempotency-Key is freed by a young garbage collection", async () => {
 	const running = createRunningClaims({ claims, clock: systemClock, log: silentLog });
 	const open: Claim[] = [];
 	fullGC();
@@ -31,7 +31,7 @@ test("an ended request is garbage-collected in its young generation", async () =
 	expect((heapStats().objectTypeCounts.Promise ?? 0) - before).toBeLessThan(2_000);
 });
 
-test("an outcome is written after an hour's outage, or at the stop", async () => {
+test("an answer to keep is written after an hour's outage, or at the gateway's stop", async () => {
 	const clock = createManualClock();
 	const kept: string[] = [];
 	let away = true;
@@ -65,7 +65,7 @@ test("an outcome is written after an hour's outage, or at the stop", async () =>
 	expect(kept).toEqual(["early", "late"]);
 });
 
-test("an outcome is retried while many claims are being deleted", async () => {
+test("an answer to keep is written although many claims are being deleted", async () => {
 	const clock = createManualClock();
 	let away = true;
 	const kept: string[] = [];
@@ -88,7 +88,7 @@ test("an outcome is retried while many claims are being deleted", async () => {
 	expect(kept).toEqual(["paid"]);
 });
 
-test("a key that is claimed again during its release belongs to the new request", async () => {
+test("an Idempotency-Key claimed again during its release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };
 	const running = createRunningClaims({ claims: slow, clock: systemClock, log: silentLog });

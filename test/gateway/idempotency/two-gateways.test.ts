@@ -53,7 +53,7 @@ async function left(
 }
 
 test.each([false, true])(
-	"eight repeated requests on two gateways cause one upstream call (stream %p)",
+	"eight repetitions of a request at two gateways cause one model call (stream %p)",
 	async (stream) => {
 		const { secret, accountId } = await service.customer();
 		const before = upstream.requests.length;
@@ -68,7 +68,7 @@ test.each([false, true])(
 );
 
 test.each([false, true])(
-	"a gateway replays another gateway's answer, to the same API key only (stream %p)",
+	"a gateway returns another gateway's answer to the same API key only (stream %p)",
 	async (stream) => {
 		const { secret, accountId } = await service.customer();
 		const first = await complete(0, secret, "key", { stream });
@@ -88,7 +88,7 @@ test.each([false, true])(
 	},
 );
 
-test("stored rows reveal no key, prompt or answer", async () => {
+test("stored rows of an Idempotency-Key reveal no key, prompt or answer", async () => {
 	const { secret } = await service.customer();
 	const answer = await (await complete(0, secret, "order-4711")).json();
 	await waitFor(async () => (await stored())[0]?.state === "answered", "the answer to be kept");
@@ -101,7 +101,7 @@ test("stored rows reveal no key, prompt or answer", async () => {
 });
 const stored = () => service.db.sql`select * from idempotency_claim`;
 
-test("a dead instance's unsent claim can be claimed once the instance has left", async () => {
+test("a claim of a dead instance that sent nothing is free once the instance has left", async () => {
 	const customer = await service.customer();
 	const before = upstream.requests.length;
 	await left(customer, "early", "dead");
@@ -115,7 +115,7 @@ test("a dead instance's unsent claim can be claimed once the instance has left",
 	expect(await charges(customer.accountId)).toBe(1);
 });
 
-test.each([0, 2])("a repeated request learns the charge of attempt %p of a dead instance", async (attempt) => {
+test.each([0, 2])("a repeated request learns what a dead instance charged for attempt %p", async (attempt) => {
 	const customer = await service.customer();
 	const uuid = await left(customer, "late", "left");
 	const sent = `${uuid.slice(0, -2)}0${attempt}`;
@@ -152,7 +152,7 @@ test("without Postgres a request with an Idempotency-Key gets a retryable 503", 
 	expect((await complete(0, secret, "away")).status).toBe(200);
 });
 
-test("a claim whose reply was lost does not block a repeated request", async () => {
+test("a claim whose reply was lost does not block the repeated request", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(1, secret, null)).text();
 	const held = await service.db.sql.begin(async (sql) => {
@@ -169,7 +169,7 @@ test("a claim whose reply was lost does not block a repeated request", async () 
 	expect(await charges(accountId)).toBe(2);
 });
 
-test("a request refused before sending leaves no claim", async () => {
+test("a request refused before it is sent leaves its Idempotency-Key unclaimed", async () => {
 	const { secret } = await service.customer();
 	expect((await complete(0, secret, "no", { model: "unknown" })).status).toBe(404);
 	await waitFor(async () => (await stored()).length === 0, "the claim to be released");

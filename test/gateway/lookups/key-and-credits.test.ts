@@ -10,7 +10,7 @@ const usd = (text: string) => parseUsd(text) as NanoUsd;
 const { upstream, service, complete } = await withLookups();
 
 describe("GET /v1/key", () => {
-	test("shows limits and spending of the key", async () => {
+	test("shows the limits and the spending of the key", async () => {
 		const accountId = await service.account();
 		const settings = {
 			capNanoUsd: 5_000_000_000 as never,

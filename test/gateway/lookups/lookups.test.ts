@@ -7,7 +7,7 @@ import { COST, withLookups } from "./lookups-world.ts";
 const { service, complete } = await withLookups();
 
 describe("GET /v1/usage/{id}", () => {
-	test("answers immediately by request id and by the answer's id", async () => {
+	test("answers immediately by the request's id and by the answer's id", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await complete(secret);
 		const requestId = response.headers.get("x-request-id") as string;
@@ -41,7 +41,7 @@ describe("GET /v1/usage/{id}", () => {
 		expect(accountId).toBeString();
 	});
 
-	test.each([-30_000, 30_000])("waits for a recent request with a clock set by %i ms", async (ms) => {
+	test.each([-30_000, 30_000])("waits for a recent request although the clock is off by %i ms", async (ms) => {
 		const { accountId, keyId } = await service.customer();
 		const { uuid, requestId } = newRequestId();
 		let waits = 0;
@@ -81,7 +81,7 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
-describe("without a deployment", () => {
+describe("a service without files and batches", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
 		["/v1/embeddings", {}],
@@ -99,7 +99,7 @@ describe("without a deployment", () => {
 		expect((await service.post(path, undefined, body)).status).toBe(401);
 	});
 
-	test("lists of files and of batches return the same 503", async () => {
+	test("answers lists of files and of batches with the same 503", async () => {
 		const { secret } = await service.customer();
 		for (const path of [
 			"/v1/files",

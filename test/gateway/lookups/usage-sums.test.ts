@@ -32,7 +32,7 @@ const ask = (secret: string, query: string, headers = {}) =>
 	fetch(`${service.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${secret}`, ...headers } });
 const march = "?from=2026-03-01&to=2026-03-01";
 
-test("the sums by group and UTC day are exact to the nano-dollar", async () => {
+test("usage sums by group and UTC day are exact to the nano-dollar", async () => {
 	const { secret, other } = await summed();
 	const by = async (group: string, range = march) => {
 		const { data } = await (await ask(secret, `${range}&group_by=${group}`)).json();
@@ -73,7 +73,7 @@ test("the sums by group and UTC day are exact to the nano-dollar", async () => {
 	]);
 });
 
-test("the sums by project have pages and include usage outside projects", async () => {
+test("usage sums by project have pages and include usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
 	/** Copies a key's hourly sums into a project's sums, as the aggregation job would. */
@@ -107,7 +107,7 @@ test("the sums by project have pages and include usage outside projects", async 
 	expect((await (await ask(stranger, `${march}&project=${id}`)).json()).data).toEqual([]);
 });
 
-test("pages of any length contain each row once, as JSON and CSV", async () => {
+test("pages of usage sums of any length contain each row once, as JSON and CSV", async () => {
 	const { secret } = await summed();
 	const range = "?from=2026-02-01&to=2026-03-31&group_by=day,model,key";
 	const all = (await (await ask(secret, range)).json()).data;
@@ -134,7 +134,7 @@ test("pages of any length contain each row once, as JSON and CSV", async () => {
 	}
 });
 
-test("the sums exclude other accounts, and errors name wrong parameters", async () => {
+test("usage sums exclude other accounts, and errors name wrong parameters", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const none = await (await ask(stranger.secret, `${march}&key=key_00`)).json();
@@ -165,7 +165,7 @@ test("the sums exclude other accounts, and errors name wrong parameters", async 
 	expect((await service.post("/v1/usage", secret, {})).status).toBe(405);
 });
 
-test("the gateway refuses a query of the account with the most waiting queries", async () => {
+test("the gateway refuses a query of usage of the account with most waiting queries", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const holds = await service.db.sql.reserve();
@@ -217,7 +217,7 @@ test("a read-only key may call look-ups only", async () => {
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("the sums include all usage before `as_of` during another transaction", async () => {
+test("usage sums include all usage before `as_of` despite an open transaction", async () => {
 	const { accountId, secret } = await service.customer();
 	const { sql, statements } = service.db;
 	const settle = async () => {

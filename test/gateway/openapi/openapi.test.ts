@@ -47,7 +47,7 @@ function assertValid(schema: Any, value: unknown): void {
 	if (violation !== undefined) throw new Error(`${violation}\nin ${JSON.stringify(value).slice(0, 500)}`);
 }
 
-test("the document is OpenAPI 3.1 with valid references", () => {
+test("the OpenAPI document is version 3.1 with valid references", () => {
 	expect(document.openapi).toBe("3.1.0");
 	expect(JSON.stringify(document)).not.toContain('"nullable"');
 	const refs = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] as string);
@@ -55,7 +55,7 @@ test("the document is OpenAPI 3.1 with valid references", () => {
 	for (const ref of refs) resolveRef(document, ref);
 });
 
-test("every described path and method is served; others return 405", async () => {
+test("every path and method in the OpenAPI document is served; others return 405", async () => {
 	for (const [path, methods] of Object.entries<Any>(document.paths)) {
 		for (const method of Object.keys(methods)) {
 			const url = `${service.url}${path.replace("{id}", "text")}`;
@@ -189,7 +189,7 @@ describe("a real answer matches the OpenAPI document", () => {
 	});
 });
 
-test("the service refuses exactly the requests that the document calls invalid", async () => {
+test("the service refuses exactly the requests that the OpenAPI document calls invalid", async () => {
 	const cases: [string, object, boolean][] = [
 		["/v1/completions", { model: "text", prompt: [] }, false],
 		["/v1/completions", { model: "text", prompt: "x", n: 0 }, false],

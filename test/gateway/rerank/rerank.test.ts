@@ -32,7 +32,7 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 const documents = ["short", { text: "the longest of them all" }, "a medium one"];
 
-test.each(DIALECTS)("%s ranks documents in one format, priced per search", async (dialect) => {
+test.each(DIALECTS)("dialect %s ranks documents in one format, priced per search", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const ask = { model: `rerank-${dialect}`, query: "q q", documents, top_n: 2, return_documents: true };
 	const response = await service.post("/v1/rerank", secret, ask);
@@ -66,14 +66,14 @@ test.each(DIALECTS)("%s ranks documents in one format, priced per search", async
 	}
 });
 
-test("a rerank counts one search for each hundred documents", async () => {
+test("a rerank costs one search for each hundred documents", async () => {
 	const { secret, accountId } = await service.customer();
 	const many = Array.from({ length: 101 }, (_, at) => `document ${at}`);
 	await service.post("/v1/rerank", secret, { model: "rerank-vllm", query: "q", documents: many });
 	expect(await only(accountId)).toMatchObject({ charged: 4_000_000, units: 2, reserved: 4_000_000 });
 });
 
-test("a rerank omits unrequested documents and charges tokens if they have a price", async () => {
+test("a rerank omits documents not asked for and charges tokens if they have a price", async () => {
 	const { secret, accountId } = await service.customer();
 	const ask = { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] };
 	expect((await (await service.post("/v1/rerank", secret, ask)).json()).results).toEqual([

@@ -50,35 +50,38 @@ const TERMS = [
 	{ terms: { model: "test-model", rates: OWN }, own: ["0.000003", "0.000005"], lines: ["0.000003", "0.000005"] },
 ];
 
-test.each(TERMS)("$terms charge requests and batch lines of their account only", async ({ terms, own, lines }) => {
-	const [customer, other] = [await service.customer(), await service.customer()];
-	const { id } = await agree(service.db, customer.accountId, terms);
-	expect(await shown(customer.secret)).toEqual({ own, lines, card: `test-model@1#${id}` });
-	expect(await shown(other.secret)).toEqual(LIST);
+test.each(TERMS)(
+	"$terms apply to requests and batch lines of the agreement's account only",
+	async ({ terms, own, lines }) => {
+		const [customer, other] = [await service.customer(), await service.customer()];
+		const { id } = await agree(service.db, customer.accountId, terms);
+		expect(await shown(customer.secret)).toEqual({ own, lines, card: `test-model@1#${id}` });
+		expect(await shown(other.secret)).toEqual(LIST);
 
-	upstream.always(() => reply().text("a b c d"));
-	const nano = ([prompt, completion]: string[]) => Math.round((6 * Number(prompt) + 4 * Number(completion)) * 1e9);
-	for (const { secret } of [customer, other]) expect(await send(secret)).toBe(200);
-	const row = await onlyUsage(service, customer.accountId);
-	expect([row.charged, row.rate_card_id]).toEqual([nano(own), `test-model@1#${id}`]);
-	const listed = await onlyUsage(service, other.accountId);
-	expect([listed.charged, listed.rate_card_id]).toEqual([priceOf(6, 4), "test-model@1"]);
-	const [usage] = await sql`select * from usage_event where account_id = ${customer.accountId}`;
-	const { rateCard, linesTotalNanoUsd } = await requestDetail(statements, usage as never);
-	expect([rateCard, linesTotalNanoUsd ?? 0]).toEqual([`test-model@1#${id}`, row.charged as never]);
+		upstream.always(() => reply().text("a b c d"));
+		const nano = ([prompt, completion]: string[]) => Math.round((6 * Number(prompt) + 4 * Number(completion)) * 1e9);
+		for (const { secret } of [customer, other]) expect(await send(secret)).toBe(200);
+		const row = await onlyUsage(service, customer.accountId);
+		expect([row.charged, row.rate_card_id]).toEqual([nano(own), `test-model@1#${id}`]);
+		const listed = await onlyUsage(service, other.accountId);
+		expect([listed.charged, listed.rate_card_id]).toEqual([priceOf(6, 4), "test-model@1"]);
+		const [usage] = await sql`select * from usage_event where account_id = ${customer.accountId}`;
+		const { rateCard, linesTotalNanoUsd } = await requestDetail(statements, usage as never);
+		expect([rateCard, linesTotalNanoUsd ?? 0]).toEqual([`test-model@1#${id}`, row.charged as never]);
 
-	const batch = await batches.run(customer.secret, [chatLine("1", "one two three")]);
-	expect(batch.request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
-	await service.settled();
-	const ofLine = (await service.usage(customer.accountId)).find(({ batch_id }) => batch_id === batch.id);
-	expect(Number(ofLine?.charged_nano_usd)).toBe(nano(lines));
-	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+		const batch = await batches.run(customer.secret, [chatLine("1", "one two three")]);
+		expect(batch.request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
+		await service.settled();
+		const ofLine = (await service.usage(customer.accountId)).find(({ batch_id }) => batch_id === batch.id);
+		expect(Number(ofLine?.charged_nano_usd)).toBe(nano(lines));
+		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 
-	await agree(service.db, customer.accountId, { model: "model" in terms ? terms.model : null });
-	expect(await shown(customer.secret)).toEqual(LIST);
-});
+		await agree(service.db, customer.accountId, { model: "model" in terms ? terms.model : null });
+		expect(await shown(customer.secret)).toEqual(LIST);
+	},
+);
 
-test("an agreement that begins or ends during a request does not change its price", async () => {
+test("an agreed price that begins or ends during a request does not apply to it", async () => {
 	const { accountId, secret } = await service.customer();
 	for (const [at, terms] of [{ discount: "50" }, {}].entries()) {
 		upstream.next(reply().text("a b c d").trickle(100));
@@ -100,7 +103,7 @@ test("an agreement that begins or ends during a request does not change its pric
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a planned price is shown and charged from its beginning, not before", async () => {
+test("an agreed price planned for later is shown and charged from then on", async () => {
 	const { accountId, secret } = await service.customer();
 	const fromMs = Date.now() + 1_500;
 	await agree(service.db, accountId, { discount: "50", from: new Date(fromMs).toISOString() });
@@ -114,7 +117,7 @@ test("a planned price is shown and charged from its beginning, not before", asyn
 	expect(charged).toEqual([priceOf(6, 4), priceOf(6, 4) / 2]);
 });
 
-test("a route by price tries the model that is cheapest for the account first", async () => {
+test("a route by price first tries the model that is cheapest for the account", async () => {
 	const [customer, other] = [await service.customer(), await service.customer()];
 	await agree(service.db, customer.accountId, { model: "small-model", discount: "10" });
 	const body = ask("one two three", { model: "cheap", max_tokens: 8 });
@@ -127,7 +130,7 @@ test("a route by price tries the model that is cheapest for the account first", 
 });
 
 test.each([1, 3])(
-	"credit for half of a burst at a discount on %d instances admits exactly half",
+	"discounted credit for half of a burst on %d instances admits exactly half of it",
 	async (gateways) => {
 		const atOnce = LONG ? 400 : 160;
 		const urls = [service.url, ...others.map(({ url }) => url)].slice(0, gateways);

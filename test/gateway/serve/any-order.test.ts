@@ -184,13 +184,13 @@ async function check(scene: Scene): Promise<string> {
 	return `${scene.stream ? "streamed" : "whole"} ${gaveUp ? "gave its place up" : event.ending}`;
 }
 
-test("a request settles once for the delivered output in any order of events", () =>
+test("a request settles once for the delivered output in any sequence of events", () =>
 	fc.assert(
 		fc.asyncProperty(scenes, async (scene) => void (await check(scene))),
 		{ numRuns: 300 },
 	));
 
-test("the random scenarios reach every ending", async () => {
+test("the random scenarios of these tests reach every ending", async () => {
 	const endings = new Set<string>();
 	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 1_000 })) endings.add(await check(scene));
 	expect([...endings].sort()).toEqual([

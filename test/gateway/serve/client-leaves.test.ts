@@ -10,7 +10,7 @@ const service = await withService({ models: chatModel({ url: vllm.url, dialect: 
 
 const QUESTION = "one two three";
 
-test.each([60, 5_000])("a client that disconnects %i ms before an unstreamed answer pays nothing", async (delayMs) => {
+test.each([60, 5_000])("a client that leaves %i ms before an unstreamed answer pays nothing", async (delayMs) => {
 	vllm.next(reply().text("a b").delay(delayMs));
 	const nth = vllm.requests.length + 1;
 	const { accountId, secret } = await service.customer();
@@ -24,7 +24,7 @@ test.each([60, 5_000])("a client that disconnects %i ms before an unstreamed ans
 	});
 });
 
-test("a client that disconnects after [DONE] counts as finished", async () => {
+test("a stream whose client disconnects after [DONE] counts as finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();
 	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));

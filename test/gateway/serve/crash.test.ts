@@ -53,7 +53,7 @@ const endStatements = () =>
 		return left.length === 0;
 	}, "the statements of the dead process to be ended");
 
-test("a crash settles finished requests exactly, open ones for delivered output", async () => {
+test("a gateway crash charges finished requests exactly, others for delivered output", async () => {
 	const first = await start();
 	const open = await customer();
 	const waiting = await customer();

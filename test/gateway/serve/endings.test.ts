@@ -64,8 +64,8 @@ async function errorOf(answer: Promise<Response>) {
 	return [response.status, error.code];
 }
 
-describe("an ending before the status is sent", () => {
-	test("charges nothing if the client leaves before admission", async () => {
+describe("a request that ends before its status is sent", () => {
+	test("is not charged if the client leaves before admission", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const { asked, grant } = road.withholdCredit();
@@ -80,7 +80,7 @@ describe("an ending before the status is sent", () => {
 		}
 	});
 
-	test("settles immediately if the client leaves, whatever answer arrives later", async () => {
+	test("is settled at once if the client leaves, whatever answer arrives later", async () => {
 		const { road, leave, call, answer } = await sent(STREAM);
 		call.isDeaf = true;
 		leave();
@@ -100,7 +100,7 @@ describe("an ending before the status is sent", () => {
 		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("sends a status although the model server does not respond to the stop", async () => {
+	test("gets its status at a stop although the model server does not respond", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		call.isDeaf = true;
 		road.openStreams.shutDown();
@@ -109,7 +109,7 @@ describe("an ending before the status is sent", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("charges nothing if the upstream call throws", async () => {
+	test("is not charged if the call of the model throws", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const thrown = () => {
@@ -124,7 +124,7 @@ describe("an ending before the status is sent", () => {
 		}
 	});
 
-	test("leaves no hold if the connection's timeout cannot be set", async () => {
+	test("leaves no credit held if the connection's timeout cannot be set", async () => {
 		const setIdleTimeout = () => {
 			throw new Error("scripted: the connection is gone");
 		};
@@ -151,7 +151,7 @@ describe("an answer that is not streamed", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
 	});
 
-	test("has no idle timeout after the first moments", async () => {
+	test("has no idle timeout while it is awaited", async () => {
 		const { road, call, answer, timeouts } = await sent({});
 		road.clock.advance(MOMENT_MS);
 		expect(timeouts).toEqual([0]);
@@ -165,7 +165,7 @@ describe("an answer that is not streamed", () => {
 		expect(short.timeouts).toEqual([]);
 	});
 
-	test("that cannot be billed is not charged and not delivered", async () => {
+	test("is neither charged nor delivered if it cannot be billed", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
 		const second = serveRequest(road.deps, { ...chat, whole }, fakeRequest({}).connection);
@@ -177,7 +177,7 @@ describe("an answer that is not streamed", () => {
 		expect(road.settled).toHaveLength(2);
 	});
 
-	test("that cannot be serialized or made durable is charged once", async () => {
+	test("is charged once if it cannot be serialized or recorded", async () => {
 		const road = createRoad();
 		const whole = { ...chat.whole, write: () => broken() };
 		const unwritten = serveRequest(road.deps, { ...chat, whole }, fakeRequest({}).connection);
@@ -194,7 +194,7 @@ describe("an answer that is not streamed", () => {
 		settledOnce(host, { ending: "finished", charged: costOf(7) });
 	});
 
-	test("waits for its durable settlement", async () => {
+	test("is sent only once its settlement is durable", async () => {
 		const { road, call, answer } = await sent({}, { mode: "host" });
 		road.journal.isDurable = false;
 		let left = false;
@@ -220,7 +220,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 	});
 
-	test("that stops during a journal write is charged the recorded output", async () => {
+	test("is charged the recorded output if it stops during a journal write", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -254,7 +254,7 @@ describe("a stream", () => {
 		}
 	});
 
-	test("closes its upstream call if its journal record fails", async () => {
+	test("closes its model call if its journal record fails", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -265,7 +265,7 @@ describe("a stream", () => {
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("that cannot be billed is charged the journal's bound", async () => {
+	test("is charged the journal's bound if it cannot be billed", async () => {
 		const { road, call, reader } = await streaming();
 		const bound = road.journal.progress.at(-1)?.bound;
 		// A usage record with negative counts, which cannot be billed.
@@ -277,7 +277,7 @@ describe("a stream", () => {
 		expect(road.logged).toContain("a bill could not be made");
 	});
 
-	test("whose settlement fails ends with an error", async () => {
+	test("ends with an error if its settlement fails", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.end();
@@ -289,7 +289,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
 	});
 
-	test("of a client that stopped reading ends if another request needs its place", async () => {
+	test("ends if its client does not read and another request needs its place", async () => {
 		const { road, call, reader } = await streaming();
 		call.arrive(LONG);
 		await nextTurn();
@@ -305,7 +305,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(2) });
 	});
 
-	test("keeps its place at the server while it waits for output", async () => {
+	test("keeps its place at the model server while it waits for output", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		const next = reader.read();
@@ -321,7 +321,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("adds up the times in which its client does not read", async () => {
+	test("counts separately the time in which its client does not read", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
@@ -338,7 +338,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
 	});
 
-	test("sends comments only to clients that keep reading", async () => {
+	test("sends comments only to a client that keeps reading", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
@@ -350,7 +350,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("measures gaps of the model server, not of the client", async () => {
+	test("measures pauses of the model server, not of the client", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(40);
 		call.arrive(LONG);
@@ -397,7 +397,7 @@ describe("the idle timeout of a stream's connection", () => {
 		expect(timeouts).toEqual([STREAM_TIMEOUT_S, IDLE_TIMEOUT_S]);
 	});
 
-	test("is reset after a failure before and after the first event", async () => {
+	test("is restored after a failure before or after the first event", async () => {
 		const early = await sent(STREAM);
 		early.call.fail();
 		expect(await errorOf(early.answer)).toEqual([502, "upstream_error"]);
@@ -408,7 +408,7 @@ describe("the idle timeout of a stream's connection", () => {
 		expect(late.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("is off while the status is held back for longer", async () => {
+	test("is off while the status is held back for longer than the timeout", async () => {
 		const { road, call, answer, timeouts } = await sent(STREAM, { holdStatusMs: 300_000 });
 		expect(timeouts).toEqual([0]);
 		road.clock.advance(300_000);

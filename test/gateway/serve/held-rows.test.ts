@@ -91,7 +91,7 @@ const all = await sql<{ name: string }[]>`
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
-test("locked rows of an account delay only this account", async () => {
+test("a database lock on one account's rows delays only this account", async () => {
 	// Sends requests of the customer whose rows are locked, so that as many tables as possible have rows of this
 	// customer.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
@@ -129,7 +129,7 @@ test("locked rows of an account delay only this account", async () => {
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }, 120_000);
 
-test("a key can be revoked while its usage sums wait for a lock", async () => {
+test("a key can be revoked while its usage sums wait for a database lock", async () => {
 	const [holder, customer] = [await service.customer(), await service.customer()];
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);

@@ -23,8 +23,8 @@ const service = await withService({
 	limits: "  status_hold_s: 1\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
-describe("a failure before the first event", () => {
-	test.concurrent("follows the status and a comment if the wait is long", async () => {
+describe("a failure of the model server before the first event", () => {
+	test.concurrent("comes after the status and a comment if the wait is long", async () => {
 		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
 		const client = await openRaw(
@@ -50,7 +50,7 @@ describe("a failure before the first event", () => {
 	});
 });
 
-describe("an idle stream", () => {
+describe("a stream without new output", () => {
 	test.concurrent("gets comments before the first event", async () => {
 		slow.next(reply().delay(3_500).text("a b"));
 		const { accountId, secret } = await service.customer();

@@ -65,13 +65,13 @@ async function booksOf(accountId: string) {
 	};
 }
 
-test("the reservation of each request in this file equals its cost", () => {
+test("the amount reserved for each request in this file equals its cost", () => {
 	expect(bound).toBe(COST);
 });
 
-describe(`${AT_ONCE} concurrent requests on credit for 50`, () => {
+describe(`${AT_ONCE} concurrent requests of an account with credit for 50`, () => {
 	for (const stream of [false, true])
-		test(`include exactly 50 that pass, ${stream ? "streamed" : "whole"}`, async () => {
+		test(`include exactly 50 that are served, ${stream ? "streamed" : "whole"}`, async () => {
 			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
@@ -87,7 +87,7 @@ describe(`${AT_ONCE} concurrent requests on credit for 50`, () => {
 			expect(books).toMatchObject({ charged: 50 * bound, spent: 50 * bound, available: 0, held: 0 });
 		});
 
-	test("a key's cap for 50 admits exactly 50", async () => {
+	test("include exactly 50 that are served if a key's cap is for 50", async () => {
 		const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(50 * bound) } });
 		const { passed, refused, counted } = await flood(secret);
 		expect(passed).toBe(50);
@@ -96,7 +96,7 @@ describe(`${AT_ONCE} concurrent requests on credit for 50`, () => {
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
 	});
 
-	test("a project's cap for 50 admits 50 requests over all its keys", async () => {
+	test("include 50 that are served over all keys of a project with a cap for 50", async () => {
 		const accountId = await service.account();
 		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);

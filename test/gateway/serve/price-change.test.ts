@@ -6,7 +6,7 @@ import { reply } from "../../support/upstream-server.ts";
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
 
-test("a price change does not affect a running request", async () => {
+test("a running request is charged the price from before a price change", async () => {
 	const before = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(
@@ -37,7 +37,7 @@ test("a price change does not affect a running request", async () => {
 	expect(entry).toMatchObject({ pricing: { prompt: "0.00001", completion: "0.00002" }, rate_card: "test-model@2" });
 });
 
-test("a removed model finishes its running request and then returns 404", async () => {
+test("a removed model finishes its running request and returns 404 to the next", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(

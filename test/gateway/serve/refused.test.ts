@@ -57,7 +57,7 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-test.concurrent("a 402 because of a key's cap has another code than one because of credit", async () => {
+test.concurrent("a 402 by a key's cap has another code than a 402 by the account's credit", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
 	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
@@ -70,7 +70,7 @@ test.concurrent("a 402 because of a key's cap has another code than one because 
 	expect(rows[0]?.available_nano_usd).toBe("1000");
 });
 
-test.concurrent("refusals are stored with account, key and model, without the prompt", async () => {
+test.concurrent("refused requests are stored with account, key and model, without the prompt", async () => {
 	const poor = await service.account({ credit: null });
 	const { secret: poorSecret } = await service.key(poor);
 	await send(poorSecret, ask());
@@ -96,7 +96,7 @@ test.concurrent("refusals are stored with account, key and model, without the pr
 	expect(rows[1]?.model).toHaveLength(128);
 });
 
-test.concurrent("a failure after admission is stored as usage, not as a refusal", async () => {
+test.concurrent("a request that fails after admission is stored as usage, not as refused", async () => {
 	const { accountId, secret } = await service.customer();
 	failing.next(reply().errorStatus(400, { error: { message: "no" } }));
 	const failed = await send(secret, ask("hi", { model: "failing-model" }));
@@ -107,7 +107,7 @@ test.concurrent("a failure after admission is stored as usage, not as a refusal"
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test("a revoked key's refusal is in its owner's log, an unknown key's in none", async () => {
+test("a refusal of a revoked key is in its owner's log, of an unknown key in none", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
 	await revokeKey(service.db.statements, { id: keyId, accountId });

@@ -65,7 +65,7 @@ async function charges(accountId: string) {
 	return rows.map((row) => [row.model, Number(row.charged_nano_usd), row.ending]);
 }
 
-describe("a route in the order of the file", () => {
+describe("a route that tries its models in the order of the file", () => {
 	test("answers by its first model and names this model in a header", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
@@ -76,25 +76,28 @@ describe("a route in the order of the file", () => {
 		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small", "small"]);
 	});
 
-	test.each([true, false])("tries the next model after a failure, which is free (streamed %p)", async (stream) => {
-		const { secret, accountId } = await service.customer();
-		small.always(() => reply().errorStatus(500));
-		const { response, served } = await post(secret, { stream, max_tokens: 8 });
-		const text = await response.text();
-		expect([response.status, served]).toEqual([200, "large"]);
-		expect(text).toContain('"model":"large"');
-		const rows = await charges(accountId);
-		expect(rows).toEqual([
-			["small", 0, "upstream_failed"],
-			["large", expect.any(Number), "finished"],
-		]);
-		const [prompt, completion] = [6, 4];
-		expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
-		expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
-		const id = response.headers.get("x-request-id") as string;
-		const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
-		expect(usage).toMatchObject({ model: "large", status: "settled" });
-	});
+	test.each([true, false])(
+		"tries the next model after a failure, which costs nothing (streamed %p)",
+		async (stream) => {
+			const { secret, accountId } = await service.customer();
+			small.always(() => reply().errorStatus(500));
+			const { response, served } = await post(secret, { stream, max_tokens: 8 });
+			const text = await response.text();
+			expect([response.status, served]).toEqual([200, "large"]);
+			expect(text).toContain('"model":"large"');
+			const rows = await charges(accountId);
+			expect(rows).toEqual([
+				["small", 0, "upstream_failed"],
+				["large", expect.any(Number), "finished"],
+			]);
+			const [prompt, completion] = [6, 4];
+			expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
+			expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
+			const id = response.headers.get("x-request-id") as string;
+			const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
+			expect(usage).toMatchObject({ model: "large", status: "settled" });
+		},
+	);
 
 	test("skips a model that does not support the prompt's length or a field", async () => {
 		const { secret } = await service.customer();
@@ -113,7 +116,7 @@ describe("a route in the order of the file", () => {
 		await expectUncharged(service, other.accountId);
 	});
 
-	test("moves to a cheaper model if the credit is too low", async () => {
+	test("takes a cheaper model if the credit is too low for the first", async () => {
 		const { secret } = await service.customer({ exactCredit: 600_000 });
 		const { response, served } = await post(secret, { max_tokens: 1 });
 		expect([response.status, served]).toEqual([200, "cheap"]);
@@ -138,14 +141,14 @@ describe("a route in the order of the file", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("counts once against the limits of a key", async () => {
+	test("counts a request once against the limits of a key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1, concurrencyMax: 1 } });
 		small.always(() => reply().errorStatus(500));
 		expect((await post(secret, {})).served).toBe("large");
 		expect((await post(secret, {})).response.status).toBe(429);
 	});
 
-	test("stays with its model once a stream has started", async () => {
+	test("stays with a model once that model's stream has started", async () => {
 		const { secret, accountId } = await service.customer();
 		small.always(() => reply().text(["a ", "b ", "c "]).dieAfter(2));
 		const { response, served } = await post(secret, { stream: true });
@@ -155,7 +158,7 @@ describe("a route in the order of the file", () => {
 	});
 });
 
-test("a route by price or by speed uses the cheapest or fastest model first", async () => {
+test("a route by price or by speed tries the cheapest or fastest model first", async () => {
 	const { secret } = await service.customer();
 	expect((await post(secret, { model: "auto:price" })).served).toBe("cheap");
 	large.always(() => reply().text(["slow ", "words "]).delay(500));
@@ -170,7 +173,7 @@ test("a route by price or by speed uses the cheapest or fastest model first", as
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
-test("a route tries a model last if all its servers' breakers are open", async () => {
+test("a route tries a model last if the breakers of all its servers are open", async () => {
 	const { secret, accountId } = await service.customer();
 	gone.always(() => reply().errorStatus(500));
 	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");
@@ -179,7 +182,7 @@ test("a route tries a model last if all its servers' breakers are open", async (
 	expect(tries).toBeLessThan(8);
 });
 
-test("routes are listed with the highest limits and prices of their models", async () => {
+test("the list of models has routes with their models' highest limits and prices", async () => {
 	const { secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: Record<string, unknown>[] = [];
@@ -201,7 +204,7 @@ test("routes are listed with the highest limits and prices of their models", asy
 	});
 });
 
-test("a key sees the models that it may use, and the routes with such a model", async () => {
+test("the list of models of a key has the routes with a model that the key may use", async () => {
 	const all = await service.customer();
 	const { id: projectId } = await createProject(service.db.statements, all.accountId, { name: "p", models: ["large"] });
 	const cheap = await service.key(all.accountId, { models: ["cheap"] });
@@ -231,7 +234,7 @@ test("a key sees the models that it may use, and the routes with such a model", 
 	expect(await seen(both.secret)).toEqual({ ids: [], of: undefined, found: [403, 403, 403, 403, 404] });
 });
 
-test("a route without a model for the endpoint is refused", async () => {
+test("a route that has no model for the endpoint is refused", async () => {
 	const { secret } = await service.customer();
 	expect(await errorOf((await post(secret, { model: "vectors" })).response)).toMatchObject({
 		status: 404,

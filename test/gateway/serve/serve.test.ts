@@ -22,8 +22,8 @@ async function errorOf(answer: Promise<Response>) {
 	return { status: response.status, code: error.code, param: error.param };
 }
 
-describe("every endpoint", () => {
-	test.each(PATHS)("%s applies the body's deadline by the injected clock", async (_, endpoint) => {
+describe("every endpoint of the gateway:", () => {
+	test.each(PATHS)("%s applies the deadline of the request body by the injected clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();
 		const waiting = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ describe("every endpoint", () => {
 		expect(road.refused).toMatchObject([{ code: "request_timeout", endpoint: endpoint.name, model: null }]);
 	});
 
-	test.each(PATHS)("%s checks the key, then the model's name", async (path, endpoint) => {
+	test.each(PATHS)("%s checks the key first, then the model's name", async (path, endpoint) => {
 		const road = createRoad();
 		const deps = { ...road.deps, catalog: { ...road.deps.catalog, current: () => snapshotOf(...ofEachKind) } };
 		const { connection } = fakeRequest({ model: "" }, path);
@@ -60,7 +60,7 @@ describe("every endpoint", () => {
 	});
 
 	test.each(PATHS.filter(([, { name }]) => name !== "chat" && name !== "completions"))(
-		"%s without a deployment is unavailable, whatever its body",
+		"%s is unavailable if no model is set up, whatever the request body",
 		async (path, endpoint) => {
 			const road = createRoad();
 			expect(await errorOf(endpoint.answer(road.deps, fakeRequest({}, path).connection))).toMatchObject({
@@ -81,7 +81,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
 	];
 
-	test.each(cases)("%s is recorded for the owner, and the key is hashed once", async (code, change) => {
+	test.each(cases)("a refusal with %s is recorded for the owner, and the key is hashed once", async (code, change) => {
 		const road = createRoad();
 		change(road.key);
 		let digested = 0;
@@ -108,7 +108,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 	});
 });
 
-describe("a request of the gateway process itself", () => {
+describe("a request that the gateway process makes itself", () => {
 	const known = "d".repeat(64) as KeyDigest;
 
 	function within() {
@@ -123,7 +123,7 @@ describe("a request of the gateway process itself", () => {
 		return { road, serveAs };
 	}
 
-	test("is served without a socket and charged", async () => {
+	test("is served without a socket, and charged", async () => {
 		const { road, serveAs } = within();
 		const whole = serveAs(known, fakeRequest({}).connection);
 		(await road.call()).reply(3);
@@ -141,7 +141,7 @@ describe("a request of the gateway process itself", () => {
 	});
 });
 
-test("gets no stream after the shutdown", async () => {
+test("gets no stream after the gateway's shutdown", async () => {
 	const road = createRoad();
 	road.openStreams.shutDown();
 	expect(await errorOf(CHAT.answer(road.deps, fakeRequest({ stream: true }).connection))).toMatchObject({

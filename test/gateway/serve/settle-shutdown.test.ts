@@ -9,7 +9,7 @@ const { upstream, service } = await withChat({ dialect: "vllm", env: { DRAIN_S: 
 
 const PATH = "/v1/chat/completions";
 
-test("a stop ends open streams with an error and charges each once", async () => {
+test("a gateway's stop ends open streams with an error and charges each once", async () => {
 	const { accountId, secret } = await service.customer();
 	const streamed = rawPost(PATH, secret, ask("one two three", { stream: true }));
 	upstream.next(reply().text("a b c").stallAfter(2));

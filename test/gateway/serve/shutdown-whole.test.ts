@@ -24,7 +24,7 @@ routes:
 
 const PATH = "/v1/chat/completions";
 
-test("a stop answers every waiting request with a 503 that is free", async () => {
+test("a gateway's stop answers every waiting request with a 503 that costs nothing", async () => {
 	const { accountId, secret } = await service.customer();
 	// Loads the key into memory, because a request that waits for its key at the stop would not read its body.
 	await service.get("/v1/key", secret);

@@ -83,7 +83,7 @@ test.each([
 	expect((await service.usage(accountId)).map(({ ending }) => ending)).toEqual(Array(4).fill("finished"));
 });
 
-test("a stream resumes when its client reads again", async () => {
+test("a stream that stood still continues when its client reads again", async () => {
 	const begin = async (count: number) => {
 		const { accountId, secret } = await service.customer();
 		const words = Array.from({ length: count }, (_, at) => `<${at}>${MB}`);
@@ -114,7 +114,7 @@ test("a stream resumes when its client reads again", async () => {
 	expect((await service.usage(accountId))[0]).toMatchObject({ ending: "finished", completion_tokens: words.length });
 }, 150_000);
 
-test.each([1, 2, 3])("a stream delivers event %i before the server sends the next one", async (nth) => {
+test.each([1, 2, 3])("a stream delivers event %i before the server sends the next event", async (nth) => {
 	const { secret } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
@@ -126,7 +126,7 @@ test.each([1, 2, 3])("a stream delivers event %i before the server sends the nex
 	client.leave();
 });
 
-test.each([{}, CLOSE])("a stream delivers a failure before or after its first event (%p)", async (headers) => {
+test.each([{}, CLOSE])("a stream delivers its server's failure (request headers %p)", async (headers) => {
 	const { accountId, secret } = await service.customer();
 	const isKept = !("connection" in headers);
 	const two = () => reply().text(["a", "b"]).trickle(1);
@@ -153,7 +153,7 @@ test.each([{}, CLOSE])("a stream delivers a failure before or after its first ev
 	}
 });
 
-test("a stream to an HTTP/1.0 client has no chunks", async () => {
+test("a stream to an HTTP/1.0 client is not sent in chunks", async () => {
 	const { accountId, secret } = await service.customer();
 	say(["a", MB, "z"], 1);
 	const client = await openRaw(service.url, streamed(secret).replace("HTTP/1.1", "HTTP/1.0"));
@@ -164,7 +164,7 @@ test("a stream to an HTTP/1.0 client has no chunks", async () => {
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 3 });
 });
 
-test.each([0, 2])("a stream to a half-closed connection ends as client_left after %i events", async (count) => {
+test.each([0, 2])("a stream whose client closes half the connection is client_left after %i events", async (count) => {
 	const { accountId, secret } = await service.customer();
 	upstream.decide(() => (count === 0 ? reply().hang() : reply().text("a b c").trickle(1).stallAfter(count)));
 	const nth = upstream.requests.length + 1;

@@ -28,7 +28,7 @@ const chat = async (secret: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
-test("a capped key stays in yesterday's period until midnight in the database", async () => {
+test("a capped key stays in yesterday's period until midnight by the database's clock", async () => {
 	const { begun, notBegun, dayBefore } = twoZones();
 	const accountId = await service.account();
 	await updateAccount(service.db.statements, accountId, { timeZone: begun });

@@ -51,7 +51,7 @@ describe("a long answer that is not streamed", () => {
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("counts as unread until it breaks off", async () => {
+	test("counts as unread until its connection breaks off", async () => {
 		const unread = unreadAnswersAlone(limits);
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
 		const answer = new Response(unread.passed(broken, MB, readerOf("a")));
@@ -62,7 +62,7 @@ describe("a long answer that is not streamed", () => {
 	});
 });
 
-test("does not count as unread if it is short", () => {
+test("never counts as unread if it is short", () => {
 	const unread = unreadAnswersAlone(limits);
 	const short = body(128 * 1024);
 	expect(unread.passedBytes(short, readerOf("a"))).toBe(short);

@@ -35,7 +35,7 @@ async function expectAll(accountId: string, count: number): Promise<void> {
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }
 
-test("a settlement reaches Postgres within a second", async () => {
+test("a settlement of a request reaches Postgres within a second", async () => {
 	let quickestMs = Number.POSITIVE_INFINITY;
 	// Takes the fastest of ten tries, because load on the machine only makes tries slower.
 	for (let attempt = 0; attempt < 10 && quickestMs >= 1_000; attempt++) {
@@ -49,7 +49,7 @@ test("a settlement reaches Postgres within a second", async () => {
 	expect(quickestMs).toBeLessThan(1_000);
 });
 
-describe("a usage row is stored exactly once", () => {
+describe("a request's usage row is stored exactly once", () => {
 	test("although Postgres refuses every settlement for a while", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
@@ -64,7 +64,7 @@ describe("a usage row is stored exactly once", () => {
 		await expectAll(accountId, 21);
 	});
 
-	test("although connections break and flushes repeat with the same ids", async () => {
+	test("although connections break and writes repeat with the same ids", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
 		await service.settled();

@@ -51,7 +51,7 @@ describe("audio files of common encoders", () => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 
-	test("keep their duration with tags before and after the sound", async () => {
+	test("keep their measured duration with tags before and after the sound", async () => {
 		const cover = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\x7f\x7f", "latin1"), Buffer.alloc(16_383, 0xff)]);
 		const name = Buffer.alloc(128, " ");
 		name.write("TAG");
@@ -59,7 +59,7 @@ describe("audio files of common encoders", () => {
 		expect(await told(Buffer.concat([cover, cover, recording("tone.flac")]))).toBe("5 of 5");
 	});
 
-	test("MP3: the durations of joined files add up, also with another sample rate", async () => {
+	test("in MP3 add up the durations of joined files, also of another sample rate", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
 		// An MPEG-1 layer III frame at 44.1 kHz and 128 kbit/s: 417 bytes for 1,152 samples.
@@ -72,7 +72,7 @@ describe("audio files of common encoders", () => {
 		);
 	});
 
-	test("WAV: all samples to the file's end count if their number is unknown", async () => {
+	test("in WAV count all samples to the file's end if their number is unknown", async () => {
 		expect(await told(wavOf(12))).toBe("12 of 12");
 		for (const length of [0, 0xffffffff, 0x7fffffff]) {
 			const open = Buffer.from(wavOf(12));
@@ -86,7 +86,7 @@ describe("a recording that claims to be shorter than it is", () => {
 	const duration = (box: string, ticks: number) => (bytes: Buffer) =>
 		void bytes.writeUInt32BE(ticks, bytes.indexOf(box) + 20);
 
-	test("MP4: durations that are too small are refused", async () => {
+	test("in MP4 with a duration that is too small is refused", async () => {
 		expect(await told(changed("aac.m4a", duration("mvhd", 1)))).toContain("inconsistent");
 		expect(await told(changed("aac.m4a", duration("mdhd", 1)))).toContain("inconsistent");
 		const times = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(1, bytes.indexOf("stts") + 16));
@@ -95,7 +95,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(rate)).toContain("inconsistent");
 	});
 
-	test("MP4: tables or edit lists that repeat bytes are refused", async () => {
+	test("in MP4 with tables or edit lists that repeat bytes is refused", async () => {
 		const many = changed("aac.m4a", (bytes) => {
 			const at = bytes.indexOf("stsz") + 8;
 			// Declares 40,000 frames of one size, far more than the file has.
@@ -109,7 +109,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(overlapping)).toContain("overlap");
 	});
 
-	test("MP4: all frames of a fragment count", async () => {
+	test("in MP4 counts all frames of a fragment", async () => {
 		const single = await of(recording("fragments.m4a"));
 		const bytes = recording("fragments.m4a");
 		const from = bytes.indexOf("moof") - 4;
@@ -118,7 +118,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(twice.secondsLikely).toBeGreaterThan(single.secondsLikely);
 	});
 
-	test("Ogg: false, damaged, missing or hidden pages are refused", async () => {
+	test("in Ogg with false, damaged, missing or hidden pages is refused", async () => {
 		for (const name of ["opus.ogg", "vorbis.ogg"]) {
 			const lie = changed(name, (bytes) => {
 				const at = bytes.lastIndexOf("OggS");
@@ -136,7 +136,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		}
 	});
 
-	test("Ogg: a packet of two bytes counts up to a tenth of a second", async () => {
+	test("in Ogg counts up to a tenth of a second for a packet of two bytes", async () => {
 		const head = recording("opus.ogg");
 		const headers = head.subarray(0, head.indexOf("OggS", head.indexOf("OggS", 4) + 4));
 		const serial = headers.readUInt32LE(14);
@@ -149,7 +149,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect((await of(headers, honest)).secondsMax).toBe(24);
 	});
 
-	test("FLAC: claims that are too small and frames out of order are refused", async () => {
+	test("in FLAC with too small claims or frames out of order is refused", async () => {
 		const samples = (count: number) => (bytes: Buffer) => {
 			bytes.writeUInt8((bytes[21] as number) & 0xf0, 21);
 			bytes.writeUInt32BE(count, 22);
@@ -164,7 +164,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(again)).toContain("more data than its frames");
 	});
 
-	test("WAV: a small chunk before the samples does not hide the samples", async () => {
+	test("in WAV counts its samples despite a small chunk before them", async () => {
 		const true12 = Buffer.from(wavOf(12));
 		const second = true12.subarray(36);
 		const small = Buffer.from("data\x40\x7d\0\0", "latin1");
@@ -179,7 +179,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(masked)).toContain("more data than its frames");
 	});
 
-	test("MP3: the frame count in the first frame is ignored", async () => {
+	test("in MP3 is measured without the frame count in its first frame", async () => {
 		const lie = changed("variable.mp3", (bytes) => {
 			const at = Math.max(bytes.indexOf("Xing"), bytes.indexOf("Info"));
 			bytes.writeUInt32BE(3, at + 8);
@@ -196,7 +196,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(Buffer.concat([recording("constant.mp3"), noise]))).toContain("too many bytes");
 	});
 
-	test("WebM: an element that extends beyond its parent is refused", async () => {
+	test("in WebM with an element that extends beyond its parent is refused", async () => {
 		const bytes = recording("opus.webm");
 		const cluster = bytes.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]));
 		// An EBML void element with a declared size of 134 MB covers the cluster's blocks.
@@ -207,7 +207,7 @@ describe("a recording that claims to be shorter than it is", () => {
 	});
 });
 
-test("a length that extends beyond its part is refused in every format", async () => {
+test("in any format with a length that extends beyond its part is refused", async () => {
 	const webm = "1a45dfa380 18538067ff 1654ae6b84 ae82 d780";
 	const mp4 = "00000010 66747970 69736f6d 00000000 00000010 6d6f6f76 00000008 6d766864";
 	for (const hex of [webm, mp4]) {
@@ -216,7 +216,7 @@ test("a length that extends beyond its part is refused in every format", async (
 	}
 });
 
-test("formats whose length cannot be measured are refused", async () => {
+test("in a format whose length cannot be measured is refused", async () => {
 	for (const file of ["x", "RIFF\0\0\0\0WAVE", "\0\0\0\x20ftypM4A ", "#!AMR\n", "\x1aE\xdf\xa3", "OggS", "fLaC", "ID3"])
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");
 	const long = Buffer.from(wavOf(30));
@@ -233,7 +233,7 @@ describe("audio files changed at random", () => {
 	/** Limit of CPU time in ms; files with many frames take some milliseconds per window. */
 	const CPU_MS_MAX = 5_000;
 
-	test.each(NAMES)("%s is measured or refused within its CPU time limit", async (name) => {
+	test.each(NAMES)("in format %s are measured or refused within the limit of CPU time", async (name) => {
 		const { int } = createRandom(SEED + NAMES.indexOf(name));
 		const random = (below: number) => int(0, below - 1);
 		const startedMs = cpuMs();
@@ -278,7 +278,7 @@ async function heldMs(file: Blob): Promise<number> {
 	return longestMs;
 }
 
-test("files with many frames do not block the event loop", async () => {
+test("audio files with many frames do not block the event loop", async () => {
 	/** File size; large enough for many read windows. */
 	const BYTES = (LONG ? 24 : 3) * 1024 * 1024;
 	const repeat = (part: Buffer) => Buffer.alloc(BYTES, part);

@@ -48,7 +48,7 @@ function form(model: string, fields: Record<string, string | string[]> = {}, sec
 }
 const post = (secret: string, body: FormData) => service.post("/v1/audio/transcriptions", secret, body);
 
-test.each(DIALECTS)("%s returns JSON, priced by the seconds that the server reports", async (dialect) => {
+test.each(DIALECTS)("dialect %s returns JSON, priced by the seconds that the server reports", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const fields = {
 		language: "en",
@@ -87,7 +87,7 @@ test.each(DIALECTS)("%s returns JSON, priced by the seconds that the server repo
 	expect(Buffer.from(sent).equals(Buffer.from(wavOf(9)))).toBe(true);
 });
 
-test.each(DIALECTS)("%s returns verbose_json, text, srt and vtt", async (dialect) => {
+test.each(DIALECTS)("dialect %s returns verbose_json, text, srt and vtt", async (dialect) => {
 	const { secret } = await service.customer();
 	const ask = async (format: string) => {
 		const response = await post(secret, form(`audio-${dialect}`, { response_format: format }));
@@ -111,7 +111,7 @@ test.each(DIALECTS)("%s returns verbose_json, text, srt and vtt", async (dialect
 	);
 });
 
-test.each(DIALECTS)("%s streams in OpenAI's format with one usage record", async (dialect) => {
+test.each(DIALECTS)("dialect %s streams in OpenAI's format with one usage record", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
 	expect(text).not.toMatch(SECRET_WORDS);
@@ -130,7 +130,7 @@ test.each(DIALECTS)("%s streams in OpenAI's format with one usage record", async
 	expect(await only(accountId)).toMatchObject({ charged: seconds * 100_000, basis, streamed: true });
 });
 
-test("token rates charge the tokens that the server reports", async () => {
+test("token rates of a transcription model charge the tokens that the server reports", async () => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form("audio-tokens", { stream: "true" }))).text();
 	const cost = 40 * 6_000 + 6 * 10_000;
@@ -140,7 +140,7 @@ test("token rates charge the tokens that the server reports", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: cost, basis: "exact" });
 });
 
-test("a stream whose server dies is charged for the delivered words", async () => {
+test("a streamed transcription whose server dies is charged for the delivered words", async () => {
 	const { secret, accountId } = await service.customer();
 	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "these are 20 bytes, " });
 	server("openai").next(() => brokenSse([delta, delta]));

@@ -85,7 +85,7 @@ describe("the price of a request", () => {
 		);
 	});
 
-	test("is refused with an exception if more tokens are cached than the prompt has", () => {
+	test("throws if more tokens are cached than the prompt has", () => {
 		const one = { id: "m@1", version: 1, ...sameRates(0), input: 1, cachedInput: 1, output: 1 };
 		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, promptTokens: 1, cachedTokens: 2 })).toThrow();
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();

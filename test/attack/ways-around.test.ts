@@ -35,8 +35,8 @@ const spent = async (accountId: string) => {
 	return (await service.usage(accountId)).reduce((sum, row) => sum + Number(row.charged_nano_usd), 0);
 };
 
-describe("a request to a route whose first model fails", () => {
-	test("is sent to the second model in the message format of that model", async () => {
+describe("a request to a route of two models", () => {
+	test("is sent to the second model in that model's message format if the first fails", async () => {
 		const { secret } = await service.customer();
 		const body = {
 			messages: [

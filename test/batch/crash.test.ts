@@ -363,7 +363,7 @@ test("a batch continues after a failover that lost parts of its output file", as
 	await assertOnce(world, id, names);
 });
 
-test("requests of an ended batch that a failover lost are recorded once", async () => {
+test("requests of an ended batch are recorded once though a failover lost their claims", async () => {
 	const world = createCrashWorld(db, owner, random(41));
 	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };

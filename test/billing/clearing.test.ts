@@ -167,7 +167,7 @@ const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 		return pathname === "/v1/refunds" && searchParams.has("payment_intent") ? answer(searchParams) : undefined;
 	});
 
-test("the daily comparison books a refund listed twice once and ends an endless list", async () => {
+test("the daily comparison counts a refund listed twice once and ends an endless list", async () => {
 	const at = await paid("200");
 	const other = await paid("200");
 	const [first, second] = [refund(at, 3_000), refund(at, 1_000)];

@@ -26,7 +26,7 @@ const { statements, sql } = fleet;
 const metrics = async () => (await fetch(`${member.url}/metrics`)).text();
 
 test(
-	`all pages and interfaces show equal spending after ${KILLS} \`kill -9\` under load`,
+	`pages and interfaces show equal spending after ${KILLS} \`kill -9\` under load`,
 	async () => {
 		const accountId = await fleet.account(PAID);
 		const key = await fleet.key(accountId, { capNanoUsd: nanoUsd(CAP) });

@@ -11,7 +11,7 @@ const TTL_MS = 5_000;
 
 const db = await withDatabase();
 
-test("a change waits for a silent instance's lease and the grace by the caller's clock", async () => {
+test("a change waits for a silent instance's lease plus a grace, by the caller's clock", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const epoch = await store.join("silent", TTL_MS);
 	await store.goLive("silent", epoch, (await store.position()).seq, TTL_MS);

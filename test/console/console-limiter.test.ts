@@ -51,7 +51,7 @@ describe("the console", () => {
 			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
 		});
 
-	test("refuses more than 120 changes a minute of an account, but not of others", async () => {
+	test("refuses an account's changes beyond 120 a minute, but not another account's", async () => {
 		const limiter = createConsoleLimiter({ clock });
 		for (let nth = 0; nth < 120; nth += 1) limiter.change("a");
 		expect(() => limiter.change("a")).toThrow("too many changes");

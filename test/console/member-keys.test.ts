@@ -219,7 +219,7 @@ test("two owners who demote each other at once leave one owner", async () => {
 	}
 });
 
-describe("a member of projects", () => {
+describe("a developer in projects", () => {
 	const call = (person: Person, method: string, path: string, body: unknown = {}) => {
 		const address = `/api/console${path}${path.includes("?") ? "&" : "?"}${at}`;
 		return method === "GET" ? person.get(address) : person.send(method, address, body);
@@ -229,7 +229,7 @@ describe("a member of projects", () => {
 	const keysOf = async (person: Person) =>
 		(await call(person, "GET", "/keys?limit=200")).body.items.map(({ id }: { id: string }) => id) as string[];
 
-	test("who is a developer manages keys of own projects only", async () => {
+	test("manages keys of own projects only", async () => {
 		const [dev, other] = [await member(), await member()];
 		const [his, another] = [await newProject(), await newProject()];
 		const before = (await make(dev, "before")).body.key.id;
@@ -283,7 +283,7 @@ describe("a member of projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
-	test("loses the keys created in a project on removal from it, with audit entries", async () => {
+	test("loses the own keys in a project when removed from it, with audit entries", async () => {
 		const dev = await member();
 		const ofNone = (await make(dev, "of none")).body;
 		const [left, other] = [await newProject(), await newProject()];
@@ -305,7 +305,7 @@ describe("a member of projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("loses a key created during the removal from its project", async () => {
+	test("loses a key created during the removal from the project", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();
@@ -334,7 +334,7 @@ describe("a member of projects", () => {
 		}
 	});
 
-	test("uses keys under the project's cap, models and archiving once they are saved", async () => {
+	test("has the project's cap, models and archiving applied to keys once they are saved", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

@@ -44,7 +44,7 @@ function world(options: ConnectionOptions = {}) {
 	};
 }
 
-test("the pool under overload serves some statements and never sends the others", async () => {
+test("the connection pool under overload serves some statements, never sends the others", async () => {
 	for (const timesAsMuch of [5, 2, 1.3]) {
 		const { ask, pass, made } = world();
 		let done = 0;
@@ -67,7 +67,7 @@ test("the pool under overload serves some statements and never sends the others"
 	}
 });
 
-test("the pool serves callers first come, first served while each is served in time", async () => {
+test("the connection pool serves callers in order while each is served in time", async () => {
 	const { ask, pass } = world();
 	const order: number[] = [];
 	for (let number = 0; number < 3 * CONNECTIONS; number++) void ask().then(() => order.push(number));

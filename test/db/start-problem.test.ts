@@ -35,7 +35,7 @@ test.each([
 	expect(parseStartProblem(said).remedy).toContain(remedy);
 });
 
-test("a failed start of the embedded server quotes the fatal line otherwise", () => {
+test("a failed start of the embedded server quotes an unknown problem's fatal line", () => {
 	const said = "2026-11-26 LOG:  starting\n2026-11-26 FATAL:  something new\nchild process exited with exit code 1\n";
 	expect(parseStartProblem(said)).toEqual({ remedy: undefined, line: "2026-11-26 FATAL:  something new" });
 	expect(parseStartProblem("")).toEqual({ remedy: undefined, line: "" });

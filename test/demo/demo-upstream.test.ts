@@ -7,7 +7,7 @@ const upstream = untilEnd(startDemoUpstream({ tokenDelayMs: 0 }));
 const client = new OpenAI({ apiKey: "none", baseURL: upstream.url, maxRetries: 0 });
 const messages = [{ role: "user" as const, content: "What do you know about ünïcödé 🎈?" }];
 
-test("the demo model's tokens of a text, of a byte or more each, form that text", () => {
+test("the demo model splits a text into tokens that join to the same text", () => {
 	for (const text of [
 		"",
 		"Hello, world!\n\n  two  spaces",

@@ -35,7 +35,7 @@ async function keep(response: Promise<Response>): Promise<void> {
 	answers.push(JSON.stringify({ status, headers, body }));
 }
 
-test("no answer, log line or table shows a secret from a key, prompt or answer", async () => {
+test("a secret planted in a key, prompt or answer appears in no answer, log or table", async () => {
 	const { secret } = await service.customer();
 	const error = {
 		error: {
@@ -132,7 +132,7 @@ test("no answer, log line or table shows a secret from a key, prompt or answer",
 	);
 }, 30_000);
 
-test("the gateway passes to clients only fields of the documented interface", async () => {
+test("the gateway forwards to the model server only fields of its interface", async () => {
 	const { secret } = await service.customer();
 	upstream.always(() => reply().text("ok"));
 	const headers = {

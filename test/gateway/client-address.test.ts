@@ -20,7 +20,7 @@ describe("the client address", () => {
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
-	test("is logged with one warning if a proxy is not trusted", () => {
+	test("causes one warning in the log if a proxy is not trusted", () => {
 		const told: string[] = [];
 		const address = createClientAddress(["10.0.0.0/8"], (peer) => told.push(peer));
 		address("10.0.0.1", "198.51.100.7");

@@ -43,7 +43,7 @@ async function charged(accountId: string) {
 // biome-ignore lint/suspicious/noExplicitAny: events are read by hand.
 const eventsOf = (text: string): any[] => jsonEvents(text);
 
-describe.each(CHAT_DIALECTS)("%s", (dialect) => {
+describe.each(CHAT_DIALECTS)("with dialect %s", (dialect) => {
 	test("a completion that is not streamed has OpenAI's fields and the exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const ask = { model: dialect, prompt: "a b c d", max_tokens: 9 };

@@ -24,7 +24,7 @@ async function rows(accountId: string) {
 	return service.usage(accountId);
 }
 
-describe.each(DIALECTS)("%s", (dialect) => {
+describe.each(DIALECTS)("embeddings endpoint with dialect %s", (dialect) => {
 	test("returns vectors in the order of the inputs, at the exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, {

@@ -47,13 +47,13 @@ async function answeredBehind(request: string, customer: Customer, act: (typeof 
 	return status === 200 ? "done" : JSON.parse(body).error.code;
 }
 
-test.each(ACTS)("an upload in progress creates no file once it is stopped by %s", async (_, code, act) => {
+test.each(ACTS)("an upload in progress for %s is refused and creates no file", async (_, code, act) => {
 	const customer = await service.customer();
 	expect(await answeredBehind(rawPost("/v1/files", customer.secret, FORM, OF_FORM), customer, act)).toBe(code);
 	expect(await sql`select id from stored_file where account_id = ${customer.accountId}`).toHaveLength(0);
 });
 
-test.each(ACTS)("a batch whose request body is still arriving is not created after %s", async (_, code, act) => {
+test.each(ACTS)("a batch whose request body is still arriving for %s is not created", async (_, code, act) => {
 	const customer = await service.customer();
 	const uploaded = await openRaw(service.url, rawPost("/v1/files", customer.secret, FORM, OF_FORM));
 	const { id } = JSON.parse(parseRaw(await uploaded.ended()).body) as { id: string };

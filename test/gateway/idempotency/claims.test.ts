@@ -63,7 +63,7 @@ test("a request that already claimed its Idempotency-Key may repeat the claim", 
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("a claim of an Idempotency-Key whose result was lost is deleted until it is gone", async () => {
+test("a claim with a lost reply is deleted again until it can no longer be committed", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: Claims = {

@@ -204,7 +204,7 @@ describe("a request with an Idempotency-Key", () => {
 		expect((await first).status).toBe(200);
 	});
 
-	test("waits only while fewer than a quarter of all waits are its account's", async () => {
+	test("waits only while its account has fewer than a quarter of all waiting requests", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();

@@ -12,7 +12,7 @@ async function settled(): Promise<void> {
 }
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
-test("a request with an Idempotency-Key is freed by a young garbage collection", async () => {
+test("an ended request with an Idempotency-Key is freed by a young garbage collection", async () => {
 	const running = createRunningClaims({ claims, clock: systemClock, log: silentLog });
 	const open: Claim[] = [];
 	fullGC();

@@ -81,7 +81,7 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
-describe("a service without files and batches", () => {
+describe("a service that serves one chat model only", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
 		["/v1/embeddings", {}],

@@ -81,7 +81,7 @@ test.each(TERMS)(
 	},
 );
 
-test("an agreed price that begins or ends during a request does not apply to it", async () => {
+test("a request keeps its price if a price agreement begins or ends meanwhile", async () => {
 	const { accountId, secret } = await service.customer();
 	for (const [at, terms] of [{ discount: "50" }, {}].entries()) {
 		upstream.next(reply().text("a b c d").trickle(100));

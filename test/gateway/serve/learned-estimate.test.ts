@@ -28,7 +28,7 @@ async function finish(events: number, tokens: number, times: number): Promise<vo
 	}
 }
 
-test("the estimate of a model's tokens learns tokens per event from finished streams", async () => {
+test("a model's token estimate is learned from the events of finished streams", async () => {
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
 	await finish(40, 41, 3);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });

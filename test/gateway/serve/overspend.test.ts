@@ -69,9 +69,9 @@ test("the amount reserved for each request in this file equals its cost", () => 
 	expect(bound).toBe(COST);
 });
 
-describe(`${AT_ONCE} concurrent requests of an account with credit for 50`, () => {
+describe(`${AT_ONCE} concurrent requests`, () => {
 	for (const stream of [false, true])
-		test(`include exactly 50 that are served, ${stream ? "streamed" : "whole"}`, async () => {
+		test(`include exactly 50 served if the credit is for 50, ${stream ? "streamed" : "whole"}`, async () => {
 			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
@@ -87,7 +87,7 @@ describe(`${AT_ONCE} concurrent requests of an account with credit for 50`, () =
 			expect(books).toMatchObject({ charged: 50 * bound, spent: 50 * bound, available: 0, held: 0 });
 		});
 
-	test("include exactly 50 that are served if a key's cap is for 50", async () => {
+	test("include exactly 50 served if a key's cap is for 50", async () => {
 		const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(50 * bound) } });
 		const { passed, refused, counted } = await flood(secret);
 		expect(passed).toBe(50);
@@ -96,7 +96,7 @@ describe(`${AT_ONCE} concurrent requests of an account with credit for 50`, () =
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
 	});
 
-	test("include 50 that are served over all keys of a project with a cap for 50", async () => {
+	test("include 50 served over all keys of a project with a cap for 50", async () => {
 		const accountId = await service.account();
 		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
@@ -123,7 +123,7 @@ describe(`${AT_ONCE} concurrent requests of an account with credit for 50`, () =
 		expect([project.capSpentNanoUsd as number, project.spentNanoUsd as number]).toEqual([50 * bound, 50 * bound]);
 	});
 
-	test("two keys of one account share its credit", async () => {
+	test("of two keys share the credit of the keys' account", async () => {
 		const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 		const other = await service.key(accountId, { capNanoUsd: nanoUsd(20 * bound) });
 		const statuses = await Promise.all(

@@ -63,7 +63,7 @@ const spent = (accountId: string, count: number) =>
 	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
 const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
 
-test("promotional credit that expires in a burst of requests refuses no paid credit", async () => {
+test("promotional credit that expires in a burst of requests stops no paid request", async () => {
 	upstream.always(() => reply().text(TEXT).usage(USAGE).delay(5));
 	const { accountId, secret } = await customer(AT_ONCE, AT_ONCE, YESTERDAY);
 	const end = (async () => {

@@ -22,7 +22,7 @@ async function errorOf(answer: Promise<Response>) {
 	return { status: response.status, code: error.code, param: error.param };
 }
 
-describe("every endpoint of the gateway:", () => {
+describe("every endpoint of the gateway", () => {
 	test.each(PATHS)("%s applies the deadline of the request body by the injected clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();

@@ -126,7 +126,7 @@ test.each([1, 2, 3])("a stream delivers event %i before the server sends the nex
 	client.leave();
 });
 
-test.each([{}, CLOSE])("a stream delivers its server's failure (request headers %p)", async (headers) => {
+test.each([{}, CLOSE])("a stream delivers a failure before or after its first event (headers %p)", async (headers) => {
 	const { accountId, secret } = await service.customer();
 	const isKept = !("connection" in headers);
 	const two = () => reply().text(["a", "b"]).trickle(1);

@@ -150,7 +150,7 @@ async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pic
 	const [{ PgBoss: Boss, fromDrizzle }, { sql }, { createTransactional }] = await Promise.all([
 		import("pg-boss"),
 		import("drizzle-orm"),
-		import("../db/statements.ts"),
+		import("../db/transactional.ts"),
 	]);
 	const { tx, end } = createTransactional(deps, {
 		...{ url, history, applicationName: "tollgate batches", connectionsMax: CONNECTIONS_MAX },

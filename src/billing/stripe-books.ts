@@ -1,7 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { faultOfSql, type Transactional, toView } from "../db/statements.ts";
+import { faultOfSql, toView } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { centsRoundedDown, type NanoUsd, nanoUsd, nanoUsdOfCents, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { recordFinding, resolveFinding } from "./stripe-findings.ts";
 import type { TopUpRecord } from "./top-ups.ts";

@@ -1,7 +1,8 @@
 import Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import type { Statements, Transactional } from "../db/statements.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isNotFound } from "./stripe-client.ts";
 import { applyStripeEvent, disputeState, isOwnSession, stripeId } from "./stripe-events.ts";

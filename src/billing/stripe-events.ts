@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type Stripe from "stripe";
-import type { Transactional } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { centsRoundedDown, MAX_NANO_USD } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";

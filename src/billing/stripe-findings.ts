@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
-import { type RowView, type Statements, type Transactional, toView } from "../db/statements.ts";
+import { type RowView, type Statements, toView } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import { PROCESSING_S, RECEIVED } from "../ops/payment-findings.ts";
 import type { stripeFinding } from "./stripe.sql.ts";

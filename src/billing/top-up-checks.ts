@@ -1,7 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Statements, Transactional } from "../db/statements.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";

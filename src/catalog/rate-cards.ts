@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Statements } from "../db/statements.ts";
 import { formatRatePerMillion, formatRatePerUnit, type PicoUsdPerUnit } from "../money/nano-usd.ts";
-import type { RateCard, Rates } from "./model.ts";
+import type { Model, RateCard, Rates } from "./model.ts";
 
 /** A stored version of a model's prices. `createdS`: Unix seconds at which the model's first version was stored. */
 interface PinnedRateCard extends RateCard {
@@ -157,4 +157,17 @@ export function openRouterPricing(cards: readonly RateCard[]): Record<string, st
 		audio_second: highest((card) => card.audioSecond),
 		search: highest((card) => card.search),
 	};
+}
+
+/** Compares two models of a route by price, cheapest first. */
+export function byPrice(a: Model, b: Model): number {
+	const [priceA, priceB] = [typicalPrice(a), typicalPrice(b)];
+	return priceA < priceB ? -1 : priceA > priceB ? 1 : 0;
+}
+
+/** Price of 3,000 prompt and 1,000 output tokens, or of one unit for other kinds. Only used to compare models. */
+function typicalPrice({ kind, rateCard }: Model): bigint {
+	const { input, output, request, audioSecond, image, search } = rateCard;
+	const units = { chat: 0, embedding: 0, transcription: audioSecond, image, rerank: search }[kind];
+	return 3_000n * BigInt(input) + 1_000n * BigInt(output) + BigInt(request) + BigInt(units);
 }

@@ -1,8 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { Model, ModelSpec, Route, RouteOrder, RouteSpec } from "./model.ts";
 import { type ClaimName, readModelId, readName } from "./model-section.ts";
-import type { YamlReader } from "./yaml-reader.ts";
-import { quoteValue, type YamlField } from "./yaml-reader.ts";
+import { byPrice } from "./rate-cards.ts";
+import { quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
@@ -58,17 +58,4 @@ function resolveRoute({ id, name, modelIds, by }: RouteSpec, models: ReadonlyMap
 	const [first, ...others] = by === "price" ? listed.toSorted(byPrice) : listed;
 	assert(first !== undefined, "a route names at least one model");
 	return Object.freeze({ id, name, models: Object.freeze([first, ...others] as const), by });
-}
-
-/** Compares two models of a route by price, cheapest first. */
-export function byPrice(a: Model, b: Model): number {
-	const [priceA, priceB] = [typicalPrice(a), typicalPrice(b)];
-	return priceA < priceB ? -1 : priceA > priceB ? 1 : 0;
-}
-
-/** Price of 3,000 prompt and 1,000 output tokens, or of one unit for other kinds. Only used to compare models. */
-function typicalPrice({ kind, rateCard }: Model): bigint {
-	const { input, output, request, audioSecond, image, search } = rateCard;
-	const units = { chat: 0, embedding: 0, transcription: audioSecond, image, rerank: search }[kind];
-	return 3_000n * BigInt(input) + 1_000n * BigInt(output) + BigInt(request) + BigInt(units);
 }

@@ -14,7 +14,7 @@ import {
 	type TopUpRecord,
 } from "../billing/top-ups.ts";
 import { newestControlEntry } from "../cluster/control-log.ts";
-import { createTransactional } from "../db/statements.ts";
+import { createTransactional } from "../db/transactional.ts";
 import {
 	type AccountRecord,
 	createAccount,

@@ -33,7 +33,7 @@ import { createGatewayHealth, createGatewayMetrics, settledFields, startGatewayW
 import { drainGateway, openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { listeningUrl } from "./listening-address.ts";
-import { memoryPerWorker, openCatalog } from "./opening.ts";
+import { memoryPerWorker, openCatalog } from "./open-catalog.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 

@@ -14,7 +14,7 @@ import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { type ConsolePlane, createConsolePlane } from "./console-plane.ts";
 import { drainListener, withConnectionClose } from "./drain-listener.ts";
 import { listeningUrl } from "./listening-address.ts";
-import { startOnDatabase } from "./opening.ts";
+import { startOnDatabase } from "./open-database.ts";
 import {
 	createProcessMetrics,
 	isMetricsRequest,

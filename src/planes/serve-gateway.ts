@@ -3,7 +3,8 @@ import type { Config } from "../config.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { createConsoleProxy, noConsoleProxy } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
-import { checkConfiguredFile, startOnDatabase } from "./opening.ts";
+import { checkConfiguredFile } from "./open-catalog.ts";
+import { startOnDatabase } from "./open-database.ts";
 import { fetchOtherMetrics } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 

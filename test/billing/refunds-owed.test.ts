@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
-import type { Transactional } from "../../src/db/statements.ts";
+import type { Transactional } from "../../src/db/transactional.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { payIn } from "../support/paid-account.ts";

@@ -4,7 +4,7 @@ import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DatabaseTimeout, isConnectionLost, isDatabaseDown } from "../../src/db/outage.ts";
-import { createTransactional } from "../../src/db/statements.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { withTcpProxy } from "../support/tcp-proxy.ts";

@@ -7,7 +7,7 @@ import { createInProcessGatewayClient } from "../../src/console/gateway-client.t
 import type { JobOptions } from "../../src/jobs/jobs.ts";
 import { type ConsolePlane, createConsolePlane } from "../../src/planes/console-plane.ts";
 import { createGatewayPlane, type GatewayPlane } from "../../src/planes/gateway-plane.ts";
-import { type OpenDatabase, openDatabase } from "../../src/planes/opening.ts";
+import { type OpenDatabase, openDatabase } from "../../src/planes/open-database.ts";
 import { createProcessMetrics } from "../../src/planes/process-metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret, type Secrets } from "../../src/secrets.ts";
 

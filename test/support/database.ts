@@ -4,7 +4,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase, type Database } from "../../src/db/database.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
-import { createTransactional, type Statements, type Transactional } from "../../src/db/statements.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { createTransactional, type Transactional } from "../../src/db/transactional.ts";
 import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 

@@ -14,7 +14,7 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance, type Balance } from "../../src/ledger/balance.ts";
 import { type BooksCheck, reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
-import type { OpenDatabase } from "../../src/planes/opening.ts";
+import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";

@@ -2,7 +2,7 @@ import type { BetterAuthOptions } from "better-auth";
 import type { DBAdapter } from "better-auth/adapters";
 import { type DB, drizzleAdapter } from "better-auth/adapters/drizzle";
 import { sql } from "drizzle-orm";
-import type { Transactional } from "../../db/statements.ts";
+import type { Transactional } from "../../db/transactional.ts";
 import * as tables from "./user.sql.ts";
 
 type Adapter = DBAdapter<BetterAuthOptions>;

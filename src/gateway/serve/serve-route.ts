@@ -2,7 +2,7 @@ import { CreditFault } from "../../admission/credit-fault.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault, type FaultCode } from "../../base/fault.ts";
 import type { Model, Route } from "../../catalog/model.ts";
-import { byPrice } from "../../catalog/routes.ts";
+import { byPrice } from "../../catalog/rate-cards.ts";
 import { isVisible } from "../../catalog/visibility.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";

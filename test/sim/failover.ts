@@ -37,7 +37,8 @@ export function excuseLostData(
 		if (!record || settled.has(id)) continue;
 		world.count("usage that the new server does not know");
 		const owner = ledgerOf(world, record.host.id, record.epoch);
-		if (owner && canNotice(world, owner.process)) record.forgotten = true;
+		const wasFull = world.goesBack && record.host.fullUntilMs > world.copiedMs;
+		if (owner && canNotice(world, owner.process) && !wasFull) record.forgotten = true;
 		else record.excused = true;
 	}
 	overtake(world);

@@ -206,8 +206,10 @@ export function createFaults(world: World) {
 
 	function fillDisk(host: Host): void {
 		host.disk.room = random.int(0, 2_000);
+		host.fullUntilMs = timeline.nowMs();
 		timeline.after(random.fraction() * 8_000, `${host.id}: room`, () => {
 			host.disk.room = Number.POSITIVE_INFINITY;
+			host.fullUntilMs = timeline.nowMs();
 		});
 	}
 

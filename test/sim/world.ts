@@ -53,6 +53,8 @@ export interface Host {
 	readonly others: Set<SimProcess>;
 	/** True if the disk is lost and the loss has not been attested yet. */
 	lost: boolean;
+	/** Last time at which the disk was full: it then dropped the journals kept for a restored server. */
+	fullUntilMs: number;
 }
 
 export interface SimKey {
@@ -264,6 +266,7 @@ export function addHost(world: World): Host {
 		process: undefined,
 		others: new Set(),
 		lost: false,
+		fullUntilMs: Number.NEGATIVE_INFINITY,
 	};
 	world.hosts.push(host);
 	return host;

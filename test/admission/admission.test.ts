@@ -235,17 +235,20 @@ test("admission lets at most a thousand requests wait for a cap change", async (
 	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["admitted"]));
 });
 
-test.each(["key", "project"])("admission counts no request without credit against its %s's limits", async (holder) => {
-	const limits = { requestsPerMinute: 1, concurrencyMax: 1 };
-	const { admission, request, state } = holder === "key" ? setUp(limits) : setUp({}, limits);
-	state.free = 0;
-	state.whileDrawn = () => SHORT;
-	for (let tried = 0; tried < 3; tried++)
-		expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
-	state.free = 1_000;
-	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
-	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
-});
+test.each(["key", "project"])(
+	"a request refused for lack of credit does not count against its %s's limits",
+	async (holder) => {
+		const limits = { requestsPerMinute: 1, concurrencyMax: 1 };
+		const { admission, request, state } = holder === "key" ? setUp(limits) : setUp({}, limits);
+		state.free = 0;
+		state.whileDrawn = () => SHORT;
+		for (let tried = 0; tried < 3; tried++)
+			expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
+		state.free = 1_000;
+		expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+		expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
+	},
+);
 
 test("the concurrency limit of an account refuses requests, but no batch lines", async () => {
 	const { admission, request, state, key } = setUp();

@@ -8,7 +8,7 @@ import { chatLine, isOver, withBatches } from "./batch-service.ts";
 const batches = await withBatches();
 const { service, upstream } = batches;
 
-describe("a batch of OpenAI's library", () => {
+describe("a batch sent by OpenAI's library", () => {
 	for (const [version, Client] of Object.entries({ 6: OpenAI6, 7: OpenAI })) {
 		test(`runs from upload to answers with version ${version}`, async () => {
 			const { secret, accountId } = await service.customer();

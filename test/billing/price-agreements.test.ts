@@ -45,7 +45,7 @@ test.each<[Partial<WrittenTerms>, string]>([
 	[{ model: "m", rates: { input: "1", output: "2" } }, "rates"],
 	[{ model: "m", rates: { ...OWN, outputs: "1" } }, "rates"],
 	[{ model: "m", rates: { ...OWN, request: "1e3" } }, "rates"],
-])("%j is refused by its field `%s`", async (terms, param) => {
+])("a price agreement with %j is refused, naming the field `%s`", async (terms, param) => {
 	const accountId = await account();
 	expect(ask(accountId, terms)).rejects.toMatchObject({ code: "invalid_request", param });
 	expect((await db.sql`select 1 from credit_adjustment where account_id = ${accountId}`).length).toBe(0);

@@ -252,7 +252,7 @@ extra: 1
 			"models:\n  - { id: ${X} }\n",
 			'2: not valid YAML: Unexpected flow-map-start at node end; inside {} and [] a variable needs quotes: "${NAME}"',
 		],
-	])("%j reports %j", (text, expected) => {
+	])("are found in the file %j: %j", (text, expected) => {
 		expect(linesOf(text, { X: "a" }).join("\n")).toContain(expected);
 	});
 

@@ -26,7 +26,7 @@ test.each([
 	[512, [32, 32, 32, 128, 32]],
 	[256, [16, 16, 16, 64, 16]],
 	[3, [1, 1, 1, 4, 1]],
-])("%d MB of memory limit bodies and answers", (memoryMb, expected) => {
+])("a machine with %d MB of memory lowers the limits of bodies and answers", (memoryMb, expected) => {
 	expect(inMb(lowerLimitsToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 

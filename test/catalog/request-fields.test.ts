@@ -80,15 +80,18 @@ describe("a request parameter that a model server's dialect does not have", () =
 			expect(read(yaml(kind, dialects, parameters))).toEqual({ warnings: [], parameters: parameters.split(", ") });
 	});
 
-	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: the check's left-out fields equal the dropped ones", (name) => {
-		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
-		const asked = { fields: FIELDS, prompt: new Prompt([]), maxOutputTokens: 9, n: 3, parameters: new Set<string>() };
-		const [chat, completion] = (["chat", "completions"] as const).map(
-			(kind) => JSON.parse(generationBody(replica, { kind, ...asked }, false)) as Record<string, unknown>,
-		) as [Record<string, unknown>, Record<string, unknown>];
-		const parameters = [...NAMES, "n"];
-		const isDropped = (field: string) => !(field in chat) || !(field in completion);
-		const refused = parameters.filter((field) => whyUnsupported(name, "chat", field) !== undefined);
-		expect(refused).toEqual(parameters.filter(isDropped));
-	});
+	test.each(CHAT_DIALECTS.map(({ name }) => name))(
+		"%s: the fields that the check reports as left out are those dropped",
+		(name) => {
+			const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
+			const asked = { fields: FIELDS, prompt: new Prompt([]), maxOutputTokens: 9, n: 3, parameters: new Set<string>() };
+			const [chat, completion] = (["chat", "completions"] as const).map(
+				(kind) => JSON.parse(generationBody(replica, { kind, ...asked }, false)) as Record<string, unknown>,
+			) as [Record<string, unknown>, Record<string, unknown>];
+			const parameters = [...NAMES, "n"];
+			const isDropped = (field: string) => !(field in chat) || !(field in completion);
+			const refused = parameters.filter((field) => whyUnsupported(name, "chat", field) !== undefined);
+			expect(refused).toEqual(parameters.filter(isDropped));
+		},
+	);
 });

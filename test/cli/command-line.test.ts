@@ -46,7 +46,7 @@ describe("the parser of a command line", () => {
 		expect(() => input.argument(1)).toThrow();
 	});
 
-	test.each(["", " "])("refuses an empty option or argument (%p), as an unset variable gives", (text) => {
+	test.each(["", " "])("refuses an empty option or argument (%p), as from an unset variable", (text) => {
 		expect(complaintOf("parcel", "send", "p1", "--to", text)).toContain("--to");
 		expect(complaintOf("parcel", "send", "p1", `--to=${text}`)).toContain("empty");
 		expect(complaintOf("parcel", "send", text, "--to", "there")).toContain("empty");

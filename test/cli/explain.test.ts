@@ -88,7 +88,7 @@ test.each([
 	["08P01", "password authentication failed", "in the pooler"],
 	["08P01", 'database "d" does not exist', "to the pooler"],
 	["EAI_AGAIN", "getaddrinfo EAI_AGAIN db", "name servers"],
-])("what %s stands for is told by its words: %s", (code, message, remedy) => {
+])("the advice on database error %s depends on its message: %s", (code, message, remedy) => {
 	const said = explainError(Object.assign(new Error(message), { code })).message;
 	expect(said).toStartWith(`the database: ${message}. `);
 	expect(said).toContain(remedy);

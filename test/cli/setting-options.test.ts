@@ -10,7 +10,7 @@ const givenModels = (models: string): CommandInput => ({
 	optionalArgument: () => undefined,
 });
 
-test.each(["", ",", " , "])("an empty list of models (%p) is wrong usage, not all models", (models) => {
+test.each(["", ",", " , "])("an empty list of models (%p) is refused as wrong usage", (models) => {
 	expect(() => parseLimits(givenModels(models))).toThrow(UsageError);
 });
 

@@ -44,7 +44,7 @@ function world(options: ConnectionOptions = {}) {
 	};
 }
 
-test("the connection pool under overload serves some statements, never sends the others", async () => {
+test("the connection pool under overload serves some statements and sends no others", async () => {
 	for (const timesAsMuch of [5, 2, 1.3]) {
 		const { ask, pass, made } = world();
 		let done = 0;
@@ -80,7 +80,7 @@ test.each([
 	[1, 12],
 	[400, 4_800],
 	[60_000, 12_000],
-])("extends a deadline by twelve round trips", async (roundTripMs, extraMs) => {
+])("the connection pool extends a deadline by twelve round trips (%p ms)", async (roundTripMs, extraMs) => {
 	const history = { ...createServerHistory({ log: silentLog }), check: async () => {}, roundTripMs: () => roundTripMs };
 	const { pool, clock, pass } = world({ history });
 	let isLate = false;

@@ -49,7 +49,7 @@ test.each(
 	LONG
 		? ["pg_temp, public", "pg_catalog, public", "information_schema, public"]
 		: ["pg_temp, pg_catalog, information_schema, public"],
-)("tables are made in the permanent schema of the path %s", async (path) => {
+)("a service's start makes its tables in the permanent schema of the path %s", async (path) => {
 	await set(`search_path = ${path}`);
 	const { url } = await migrate(deps, database.url);
 	const [row] = await open(

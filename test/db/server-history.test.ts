@@ -30,7 +30,7 @@ test.each([
 	["another system", "8/00000001 9", true],
 	["a system that cannot be read any more", "?/00000001 9", true],
 	["another start of a server of which nothing else can be read", "?/@2 0", true],
-])("%s is another history: %#", (_, answer, isAnother) => {
+])("the server history decides whether %s belongs to another server (case %#)", (_, answer, isAnother) => {
 	const history = createServerHistory({ log });
 	observe(history, answer.includes("@") ? "?/@1 0" : "7/00000001 5");
 	const before = history.label();
@@ -45,7 +45,7 @@ test.each([
 test.each([
 	["a key", (history: History) => keyLoader(db.statements, history)("unknown" as KeyDigest)],
 	["a control entry", (history: History) => createPgHeartbeatStore(db.statements, history).readAfter(0)],
-])("%s that a server forgets later shows that it went back", async (_, read) => {
+])("the server history notices a server that went back by %s that it has lost", async (_, read) => {
 	await appendControl(db.statements, "key", "some key", {});
 	const history = createServerHistory({ log });
 	await read(history);

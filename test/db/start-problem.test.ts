@@ -31,7 +31,7 @@ test.each([
 		"disk of DATA_DIR",
 	],
 	['2026-11-26 [1] LOG:  could not fork "client backend" process: Resource temporarily unavailable\n', "pids.max"],
-])("%j has a remedy", (said, remedy) => {
+])("a failed start of the embedded server with the message %j names a remedy", (said, remedy) => {
 	expect(parseStartProblem(said).remedy).toContain(remedy);
 });
 

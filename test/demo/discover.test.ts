@@ -18,13 +18,16 @@ test.each([
 	["vLLM", { id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32768 }, "Qwen/Qwen3-8B", "vllm", 32768, 8192],
 	["SGLang", { id: "m", owned_by: "sglang", max_model_len: 2048 }, "m", "sglang", 2048, 2048],
 	["a server of the OpenAI format", { id: "some model!", owned_by: "me" }, "some-model-", "openai", 4096, 4096],
-] as const)("%s is recognised by its list", async (_, listed, id, dialect, contextLength, maxOutputTokens) => {
-	const port = jsonServer({ "/v1/models": list(listed) });
-	const { model, upstream } = await only(port);
-	expect(model).toMatchObject({ id, kind: "chat", contextLength, maxOutputTokens });
-	expect(model?.modes).toEqual(new Set(["chat", ...(dialect === "openai" ? [] : ["completions" as const])]));
-	expect(upstream).toMatchObject({ url: `http://127.0.0.1:${port}/v1`, model: listed.id, dialect });
-});
+] as const)(
+	"the search for servers recognises %s by its list of models",
+	async (_, listed, id, dialect, contextLength, maxOutputTokens) => {
+		const port = jsonServer({ "/v1/models": list(listed) });
+		const { model, upstream } = await only(port);
+		expect(model).toMatchObject({ id, kind: "chat", contextLength, maxOutputTokens });
+		expect(model?.modes).toEqual(new Set(["chat", ...(dialect === "openai" ? [] : ["completions" as const])]));
+		expect(upstream).toMatchObject({ url: `http://127.0.0.1:${port}/v1`, model: listed.id, dialect });
+	},
+);
 
 test("the search for servers finds llama.cpp by its header; the file names the model", async () => {
 	const port = jsonServer(

@@ -78,7 +78,7 @@ describe("a file of an account", () => {
 		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
 	});
 
-	test("that is deleted breaks off at its readers", async () => {
+	test("ends the downloads of its readers when it is deleted", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
 		const reader = files.read(record).getReader();
 		await reader.read();

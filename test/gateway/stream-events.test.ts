@@ -56,7 +56,7 @@ describe("a stream whose client did not request usage", () => {
 	test.each([
 		["chat.completion.chunk", { index: 0, delta: {}, finish_reason: null }],
 		["text_completion", { text: "", index: 0, logprobs: null, finish_reason: null }],
-	])("gets each finish reason, then the usage with an empty choice (%s)", (object, empty) => {
+	])("has each finish reason, then the usage with an empty choice (%s)", (object, empty) => {
 		const events = new ChatEvents({ ...HEAD, object }, false);
 		const text =
 			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +

@@ -104,7 +104,7 @@ describe("the doctor's check of a database server's settings", () => {
 		["tears pages", { pages: "off" }, "warning", /^full_page_writes is off/],
 		["is reached in clear", { ssl: false }, "warning", /not encrypted$/],
 		["is full", { freeConnections: 26 }, "warning", /^26 connections are free/],
-	] as const)("names one that %s", (_, settings, state, what) => {
+	] as const)("names the setting of a server that %s", (_, settings, state, what) => {
 		expectFinding(judged(settings), state, what);
 		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
 	});

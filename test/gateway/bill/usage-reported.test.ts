@@ -42,35 +42,38 @@ async function answered(path: string, secret: string, body: Json | FormData): Pr
 	return usageInAnswer(text);
 }
 
-test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges the counts", async (name, target) => {
-	const { model, path } = target;
-	const { accountId, secret } = await service.customer();
-	const told: unknown[] = [];
-	for (const [, usage] of CASES) {
-		const { body, contentType } = target.answer(usage);
-		endpoints.next(() => new Response(body, { headers: { "content-type": contentType } }));
-		told.push((await answered(path, secret, target.request()))?.basis);
-	}
-	await service.settled();
-	const rows = (await service.usage(accountId)).toSorted((a, b) =>
-		String(a.request_id) < String(b.request_id) ? -1 : 1,
-	);
-	const generates = !["embeddings", "rerank"].includes(name);
-	for (const [at, [place, , { cached, basis }]] of CASES.entries()) {
-		const row = rows[at];
-		expect({ place, ...row }).toMatchObject({
-			place,
-			prompt_tokens: 6,
-			cached_tokens: cached,
-			completion_tokens: generates ? 5 : 0,
-			// Servers report audio seconds only in unstreamed answers, so a stream's seconds are estimated.
-			basis: model !== "audio" ? basis : name.endsWith("streamed") ? "estimated" : "exact",
-		});
-		if (path.endsWith("completions"))
-			expect(Number(row?.charged_nano_usd)).toBe(priceOf(6 - cached, 5) + cached * 500 + 1_000);
-	}
-	expect(told).toEqual(rows.map(({ basis }) => basis));
-});
+test.each(TARGETS.map((target) => [target.name, target] as const))(
+	"the endpoint %s charges the tokens that the model server reports",
+	async (name, target) => {
+		const { model, path } = target;
+		const { accountId, secret } = await service.customer();
+		const told: unknown[] = [];
+		for (const [, usage] of CASES) {
+			const { body, contentType } = target.answer(usage);
+			endpoints.next(() => new Response(body, { headers: { "content-type": contentType } }));
+			told.push((await answered(path, secret, target.request()))?.basis);
+		}
+		await service.settled();
+		const rows = (await service.usage(accountId)).toSorted((a, b) =>
+			String(a.request_id) < String(b.request_id) ? -1 : 1,
+		);
+		const generates = !["embeddings", "rerank"].includes(name);
+		for (const [at, [place, , { cached, basis }]] of CASES.entries()) {
+			const row = rows[at];
+			expect({ place, ...row }).toMatchObject({
+				place,
+				prompt_tokens: 6,
+				cached_tokens: cached,
+				completion_tokens: generates ? 5 : 0,
+				// Servers report audio seconds only in unstreamed answers, so a stream's seconds are estimated.
+				basis: model !== "audio" ? basis : name.endsWith("streamed") ? "estimated" : "exact",
+			});
+			if (path.endsWith("completions"))
+				expect(Number(row?.charged_nano_usd)).toBe(priceOf(6 - cached, 5) + cached * 500 + 1_000);
+		}
+		expect(told).toEqual(rows.map(({ basis }) => basis));
+	},
+);
 
 /** An answer of `n` choices, with a usage record inside each choice or one record in `usage`. */
 function answerOf(kind: "chat" | "completions", stream: boolean, records: readonly unknown[], usage?: unknown) {
@@ -157,14 +160,17 @@ describe.each(KINDS)("the reasoning tokens of a %s answer (streamed %p)", (kind,
 		["beside", USAGE, 213, "exact"],
 		["beside", { ...USAGE, total_tokens: 199 }, 213, "estimated"],
 		["beside", { prompt_tokens: 64, completion_tokens: 135, total_tokens: 277 }, 213, "exact"],
-	] as const)("counted %s, with usage %j, is charged as %d tokens, %s", async (model, usage, completion, basis) => {
-		const before = await contradictions(model);
-		const { row, told } = await charged(kind, stream, model, answerOf(kind, stream, [undefined], usage));
-		expect(row).toMatchObject({ prompt_tokens: 64, completion_tokens: completion, reasoning_tokens: 78, basis });
-		expect(Number(row.charged_nano_usd)).toBe(priceOf(64, completion));
-		expect(told).toMatchObject({ completion_tokens: completion, total_tokens: 64 + completion, basis });
-		expect((await contradictions(model)) - before).toBe(basis === "estimated" ? 1 : 0);
-	});
+	] as const)(
+		"counted %s the output in usage %j are charged as %d tokens, %s",
+		async (model, usage, completion, basis) => {
+			const before = await contradictions(model);
+			const { row, told } = await charged(kind, stream, model, answerOf(kind, stream, [undefined], usage));
+			expect(row).toMatchObject({ prompt_tokens: 64, completion_tokens: completion, reasoning_tokens: 78, basis });
+			expect(Number(row.charged_nano_usd)).toBe(priceOf(64, completion));
+			expect(told).toMatchObject({ completion_tokens: completion, total_tokens: 64 + completion, basis });
+			expect((await contradictions(model)) - before).toBe(basis === "estimated" ? 1 : 0);
+		},
+	);
 });
 
 describe.each(KINDS)("a usage record of a %s answer that lacks one of its counts (streamed %p)", (kind, stream) => {

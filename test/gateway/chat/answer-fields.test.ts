@@ -95,7 +95,7 @@ describe("an answer without a finish reason", () => {
 		["", "empty"],
 		[null, "null"],
 		[undefined, "missing"],
-	])("gets the reason stop for %p (%s)", async (finish) => {
+	])("gets the finish reason stop instead of %p (%s)", async (finish) => {
 		const { answer, choice } = await whole(chatAnswer({ content: "Forty-two" }, finish, { usage: USAGE }));
 		expect(choice).toMatchObject({ finish_reason: "stop" });
 		expect(answer.usage).toMatchObject({ completion_tokens: 5 });

@@ -65,7 +65,7 @@ describe("a model server that fails after the first token", () => {
 describe("a client that disconnects from a chat", () => {
 	for (const stream of [true, false])
 		matrix.cell(
-			`while it waits, ${stream ? "streamed" : "whole"}: nothing`,
+			`is charged nothing while it waits, ${stream ? "streamed" : "whole"}`,
 			(place) => disconnectWhen(place, { stream }, reply().hang(), async () => {}),
 			(cell) => {
 				expectFree(cell, LEFT.ending, LEFT.status);

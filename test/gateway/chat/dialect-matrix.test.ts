@@ -118,7 +118,7 @@ const KINDS: readonly Kind[] = [
 for (const [at, kind] of KINDS.entries()) {
 	for (const includeUsage of [true, false])
 		matrix.cell(
-			`${kind.name}, streamed, usage ${includeUsage ? "" : "not "}asked for`,
+			`an answer (${kind.name}), streamed, usage ${includeUsage ? "" : "not "}asked for`,
 			async ({ send }) => {
 				const more = {
 					...kind.more,
@@ -143,7 +143,7 @@ for (const [at, kind] of KINDS.entries()) {
 			at % 2 === Number(includeUsage) ? 0 : 1,
 		);
 	matrix.cell(
-		`${kind.name}, whole`,
+		`an answer (${kind.name}), whole`,
 		async ({ send }) => (await send(kind.more, kind.answer())).client.ended(),
 		(cell) => {
 			expectCharge(cell, { ending: "finished", status: 200, ...kind.charge(cell, false) });
@@ -195,7 +195,7 @@ const FORMS: [string, (answer: Reply) => Reply][] = [
 for (const [at, [form, as]] of FORMS.entries())
 	for (const stream of [true, false])
 		matrix.cell(
-			`${form}, ${stream ? "streamed" : "whole"}`,
+			`an answer as ${form}, ${stream ? "streamed" : "whole"}`,
 			async ({ send }) => {
 				const answer = reply()
 					.reasoning("hm hm")

@@ -50,7 +50,7 @@ test.each([
 	["chat/completions", {}, 2],
 	// Completions need no second call: without a limit servers stop after 16 tokens.
 	["completions", { prompt: "x", messages: undefined }, 1],
-])("POST %s answers 400 if the prompt alone is too long", async (path, more, calls) => {
+])("POST %s answers 400 if the prompt alone exceeds the context length", async (path, more, calls) => {
 	const { secret } = await service.customer();
 	for (const stream of [false, true]) {
 		const before = upstream.requests.length;

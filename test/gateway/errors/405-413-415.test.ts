@@ -68,13 +68,16 @@ describe("415 unsupported_media_type", () => {
 			body: JSON.stringify(ask("hi", { model: "none" })),
 		});
 
-	test.each(["gzip", "br", "zstd", "deflate", "x-other", "identity, gzip"])("names the coding %s", async (coding) => {
-		for (const path of ["/v1/chat/completions", "/v1/completions"]) {
-			const { status, error, headers } = await errorOf(await packed(path, coding, "application/json"));
-			expect([status, error.code, error.param]).toEqual([415, "unsupported_media_type", "content-encoding"]);
-			expect(headers.get("accept-encoding")).toBe("identity");
-		}
-	});
+	test.each(["gzip", "br", "zstd", "deflate", "x-other", "identity, gzip"])(
+		"names the refused content coding %s",
+		async (coding) => {
+			for (const path of ["/v1/chat/completions", "/v1/completions"]) {
+				const { status, error, headers } = await errorOf(await packed(path, coding, "application/json"));
+				expect([status, error.code, error.param]).toEqual([415, "unsupported_media_type", "content-encoding"]);
+				expect(headers.get("accept-encoding")).toBe("identity");
+			}
+		},
+	);
 
 	test("has no Accept-Encoding header if only the content type is wrong", async () => {
 		const { status, headers } = await errorOf(await packed("/v1/chat/completions", "identity", "text/plain"));

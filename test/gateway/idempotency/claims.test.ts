@@ -245,7 +245,7 @@ test.each<[string[], string | null]>([
 	[[`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, END], null],
 	[[`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', END], "broken"],
 	[['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, END], "broken"],
-])("a stream's answer is kept if it is complete and small enough (case %#)", async (parts, outcome) => {
+])("the answer of a stream is kept if it is complete and small enough (case %#)", async (parts, outcome) => {
 	const record = recorded(parts, 100, memoryOf(1_000_000));
 	expect(await new Response(record.stream).text()).toBe(parts.join(""));
 	expect(record.outcome).toBe(outcome);

@@ -84,7 +84,7 @@ test("a client that left its stream may send the request again and gets an answe
 	}, "the key to be free again");
 });
 
-test.each(["x".repeat(300), "a b"])("a malformed header is a 400 (%s)", async (key) => {
+test.each(["x".repeat(300), "a b"])("a malformed Idempotency-Key gets a 400 (%s)", async (key) => {
 	const { secret } = await service.customer();
 	expect((await complete(secret, key)).status).toBe(400);
 });

@@ -81,7 +81,7 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
-describe("a service that serves one chat model only", () => {
+describe("a service that has no models for an endpoint", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
 		["/v1/embeddings", {}],

@@ -272,7 +272,7 @@ describe("a route whose models fail in turn", () => {
 		[["upstream_timeout", "overloaded", "context_length_exceeded"], "upstream_timeout"],
 		[["upstream_error", "unsupported_parameter", "invalid_request"], "invalid_request"],
 		[["service_unavailable", "overloaded", "unsupported_parameter"], "overloaded"],
-	] as const)("%j are answered with %s", async (codes, told) => {
+	] as const)("with the errors %j answers with %s", async (codes, told) => {
 		const { asked, code } = await failing(codes.map(fault));
 		expect(asked).toEqual(["one", "two", "three"]);
 		expect(code).toBe(told);

@@ -81,7 +81,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
 	];
 
-	test.each(cases)("a refusal with %s is recorded for the owner, and the key is hashed once", async (code, change) => {
+	test.each(cases)("gets a refusal with %s recorded for its owner, and is hashed once", async (code, change) => {
 		const road = createRoad();
 		change(road.key);
 		let digested = 0;

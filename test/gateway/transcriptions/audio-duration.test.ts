@@ -47,7 +47,7 @@ describe("audio files of common encoders", () => {
 		["live.webm", "6 of 6"],
 		["aac.mkv", "6 of 6"],
 		["adpcm.wav", "6 of 6"],
-	])("%s is measured as five seconds plus its padding", async (name, expected) => {
+	])("of type %s are measured as five seconds plus padding", async (name, expected) => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 

@@ -154,13 +154,16 @@ test("a streamed transcription whose server dies is charged for the delivered wo
 	expect(tokens).toContain('"output_tokens":2,');
 });
 
-test.each([{ usage: { type: "duration", seconds: 6_000 } }, {}])("%j is charged as the file's length", async (more) => {
-	const { secret, accountId } = await service.customer();
-	server("openai").next(() => Response.json({ text: "hi", ...more }));
-	const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
-	expect(answer.usage).toMatchObject({ type: "duration", seconds: 5, cost: 0.0005 });
-	expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
-});
+test.each([{ usage: { type: "duration", seconds: 6_000 } }, {}])(
+	"a transcription with the answer %j is charged by the file's length",
+	async (more) => {
+		const { secret, accountId } = await service.customer();
+		server("openai").next(() => Response.json({ text: "hi", ...more }));
+		const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
+		expect(answer.usage).toMatchObject({ type: "duration", seconds: 5, cost: 0.0005 });
+		expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
+	},
+);
 
 test("a recording with contradictory headers is refused before it is sent", async () => {
 	const { secret } = await service.customer();
@@ -183,7 +186,7 @@ test.each([
 	["an unknown format", { response_format: "docx", param: "response_format" }],
 	["subtitles as a stream", { response_format: "srt", stream: "true", param: "response_format" }],
 	["a temperature that is none", { temperature: "hot", param: "temperature" }],
-])("%s gets a 400 that names the field", async (_, { param, ...fields }) => {
+])("a transcription request with %s gets a 400 that names the field", async (_, { param, ...fields }) => {
 	const { secret } = await service.customer();
 	const body = new FormData();
 	body.append("model", "audio-openai");

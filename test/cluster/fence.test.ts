@@ -106,6 +106,21 @@ test("an instance that renews its lease without applying entries is never fenced
 	expect(await stateOf("deaf")).toBe("live");
 });
 
+test("an instance that was fenced off neither renews its lease nor goes live", async () => {
+	await liveRow("late", 10);
+	await store().fenceOff("late", 1, await beatOf("late"));
+	const seq = await seqNow();
+	expect(await heartbeats().heartbeat("late", 1, seq, 60_000)).toBe(null);
+	expect(await heartbeats().goLive("late", 1, seq, 60_000)).toBe(null);
+});
+
+test("a silent instance that renews its lease is live again", async () => {
+	await liveRow("back", 10);
+	await store().silent("back", 1, await beatOf("back"));
+	expect(await heartbeats().heartbeat("back", 1, 0, 60_000)).not.toBe(null);
+	expect(await stateOf("back")).toBe("live");
+});
+
 test("an instance that renewed its lease is not fenced off by its previous heartbeat", async () => {
 	await liveRow("quick", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});

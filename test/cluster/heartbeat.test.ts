@@ -114,6 +114,14 @@ test("an instance unknown to a new database server reports the move, not a fence
 	expect(await ended).toBe("another server");
 });
 
+test("an instance ends its epoch if the log lacks entries that it has applied", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	const epoch = await store.join("ahead", 60_000);
+	const { seq } = await store.position();
+	await store.goLive("ahead", epoch, seq, 60_000);
+	for (const applied of [seq + 1, seq]) expect(await store.heartbeat("ahead", epoch, applied, 60_000)).toBe(null);
+});
+
 test("an instance closes its gate in a database outage and opens it afterwards", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createConsoleLimiter } from "../../../src/console/console-limiter.ts";
 import type { ConsoleSessions } from "../../../src/console/console-session.ts";
-import { RIGHTS, ROLES, type Role, scopeForRole } from "../../../src/console/members/roles.ts";
-import { checkRoute } from "../../../src/console/members/route-rules.ts";
+import { can, RIGHTS, type Right, ROLES, type Role, scopeForRole } from "../../../src/console/members/roles.ts";
+import { checkRoute, ROUTE_RULES } from "../../../src/console/members/route-rules.ts";
 
 test("the README's table of roles matches the code", async () => {
 	const paper = await Bun.file(join(import.meta.dir, "../../../src/console/README.md")).text();
@@ -17,6 +17,36 @@ test("the README's table of roles matches the code", async () => {
 
 test("a member whose role this version does not know has no rights", () => {
 	expect(scopeForRole("emperor" as Role, "account.see")).toBeUndefined();
+});
+
+/** Routes of the person, and by role the parts of the console without a permitted route (`see`: GET routes). */
+const OWN =
+	"GET /me, POST /terms, PUT /language, POST /reauthenticate, GET /sessions, GET /passkeys, DELETE /passkeys/:id, " +
+	"DELETE /sessions/:id, POST /sessions/revoke-others, POST /invitations/accept, GET /live";
+const CLOSED: Readonly<Record<Role, string>> = {
+	owner: "",
+	admin: "see company-sign-in, company-sign-in",
+	developer:
+		"see company-sign-in, company-sign-in, account, invitations, members, see alert, alert, projects, see credit, credit, batch-notices",
+	billing:
+		"see company-sign-in, company-sign-in, account, invitations, members, keys, projects, batches, batch-notices",
+	viewer:
+		"see company-sign-in, company-sign-in, account, invitations, members, alert, keys, projects, credit, batches, batch-notices",
+};
+
+test("each role may use routes only in its own parts of the console", () => {
+	const rules = Object.entries(ROUTE_RULES).map(([route, rule]) => {
+		const [method, part] = route.split(/[ /.]+/);
+		return { route, part: method === "GET" ? `see ${part}` : part, who: typeof rule === "string" ? rule : rule[0] };
+	});
+	const own = rules.filter(({ who }) => who === "person" || who === "anybody");
+	expect(own.map(({ route }) => route).join(", ")).toBe(OWN);
+	const others = rules.filter(({ who }) => who in RIGHTS);
+	const partsOf = (routes: typeof rules) => new Set(routes.map(({ part }) => part));
+	for (const role of ROLES) {
+		const open = partsOf(others.filter(({ who }) => can(role, who as Right)));
+		expect([role, [...partsOf(others).difference(open)].join(", ")]).toEqual([role, CLOSED[role]]);
+	}
 });
 
 test("a changing route that is missing in the table requires the password", () => {

@@ -214,11 +214,12 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		share.drySize = size;
 	}
 
-	/** Keeps nothing for a draw in progress: two instances could wait for each other's unused part. */
+	/** Keeps what a complete draw needs, nothing for an incomplete one: two instances could wait for each other's part. */
 	function giveBack(share: Share): void {
 		const used = share.used();
-		if (share.amount <= used) return;
-		share.amount = used;
+		const kept = share.need <= share.amount ? Math.max(share.need, used) : used;
+		if (share.amount <= kept) return;
+		share.amount = kept;
 		dirty.add(share);
 		kick();
 	}

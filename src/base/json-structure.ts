@@ -13,7 +13,7 @@ const OUTERMOST_NAMES_MAX = 1_000;
 const STRINGS_MAX = 100_000;
 /** Maximum number of commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
-/** Maximum number of commas in members with numbers that no double represents, because those are parsed slowly. */
+/** Maximum number of values in members that contain an integer beyond 2^53, because such members are parsed slowly. */
 const EXACT_VALUES_MAX = 5_000;
 /** Maximum characters of a number, because a number is read in one step. */
 const NUMBER_CHARS_MAX = 1_000;

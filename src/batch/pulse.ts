@@ -78,7 +78,7 @@ export function startBatchTick(
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
-	/** True if the batch has sent nothing for STUCK_MS, for example for lack of credit. Refused rows are another case. */
+	/** True if nothing was sent for STUCK_MS, for example for lack of credit; false if Postgres refuses the outcomes. */
 	function isStuck(): boolean {
 		const pause = work.pause();
 		if (pause === null || outcomes.pause() !== null || work.inFlight() > 0) return false;

@@ -51,7 +51,10 @@ export async function readMemberships(
 	return rows.map(({ signedIn: _, ...membership }) => membership);
 }
 
-/** Reads the memberships. A company session has only its own account, and only until the company's settings change. */
+/**
+ * Reads the memberships. A session from a company's sign-in passes the `revision` of the company's settings and gets
+ * only that company's account, or nothing if the settings have changed since. Other sessions pass null.
+ */
 async function read(statements: Statements, userId: string, revision: string | null) {
 	const rows = await statements<object>`
 		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone, a.signed_in_at is not null as signed_in,

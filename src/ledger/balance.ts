@@ -32,8 +32,9 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * Reads the cap of a key or project. `period` is the budget id of the current period if the cap renews; requests that
- * started in the previous period and still run count against it too. Fault `not_found`.
+ * Reads the cap of a key or project. For a cap that renews, `period` has its amount and the current period's budget id.
+ * Running requests reduce what remains of the current period, even if they started in the previous one. Fault
+ * `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,

@@ -5,7 +5,7 @@ import type { Gate } from "../cluster/gate.ts";
 import { type EndOfEpoch, type HeartbeatDeps, type HeartbeatStore, startHeartbeat } from "../cluster/heartbeat.ts";
 import { createJournal, type JournalMode } from "./journal.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalHome, JournalOwner } from "./journal-home.ts";
+import type { JournalOwner, JournalRoot } from "./journal-root.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import type { KeptJournals } from "./lost-journal.ts";
@@ -28,7 +28,7 @@ export interface EpochDeps {
 	gate: Gate;
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
-	journals: JournalHome;
+	journals: JournalRoot;
 	timesOf: ReadEpochTimes;
 	/** Journals that are kept on disk although Postgres has their settlements, in case a failover loses commits. */
 	kept: KeptJournals;

@@ -12,7 +12,7 @@ import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import { WrongServer } from "../db/outage.ts";
 import { beginEpoch, type Epoch, type EpochDeps, type EpochOptions } from "./epoch.ts";
-import { type JournalOwner, openJournalHome } from "./journal-home.ts";
+import { type JournalOwner, openJournalRoot } from "./journal-root.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createJournalReplays } from "./left-journals.ts";
 import { type OwnerState, openKeptJournals, waitForOwnerState, waitUntilSilent } from "./lost-journal.ts";
@@ -97,7 +97,7 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 			}),
 		storeFor: (instanceId, epoch) =>
 			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
-		journals: openJournalHome(join(options.dataDir, "journal")),
+		journals: openJournalRoot(join(options.dataDir, "journal")),
 		kept: openKeptJournals({ clock }, join(options.dataDir, "journal-kept"), options.keepMs ?? 0),
 		async timesOf({ id, epoch }) {
 			const [row] = await db.liveness<{ began: string; ended: string | null }>`

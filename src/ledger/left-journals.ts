@@ -3,10 +3,10 @@ import type { ReadEpochTimes } from "./epoch.ts";
 import {
 	type FoundJournal,
 	type JournalClaim,
-	type JournalHome,
 	type JournalOwner,
+	type JournalRoot,
 	OwnerUnknown,
-} from "./journal-home.ts";
+} from "./journal-root.ts";
 import { type LedgerCounts, reportNewSettlements } from "./ledger-counts.ts";
 import type { KeptJournals, OwnerState } from "./lost-journal.ts";
 import { type ReplayDeps, replayJournal, SettlementsRefused } from "./recovery.ts";
@@ -20,7 +20,7 @@ const WAITING_MAX = 16;
 const REFUSED_REST_MS = 600_000;
 
 export interface JournalReplaysDeps extends Pick<ReplayDeps, "clock" | "log" | "isStopping"> {
-	journals: JournalHome;
+	journals: JournalRoot;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	instanceId: string;
 	/** Waits until it is known whether the instance that wrote a journal still runs; the journal may be a copy. */

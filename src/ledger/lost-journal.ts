@@ -6,7 +6,7 @@ import { createSilenceTimes, type FenceStore } from "../cluster/fence.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { isSystemError } from "./journal-disk.ts";
-import type { FoundJournal, JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
+import type { FoundJournal, JournalClaim, JournalOwner, JournalRoot } from "./journal-root.ts";
 
 const LOOK_MS = 200;
 const CLOSE_BATCH = 500;
@@ -126,7 +126,7 @@ export type OwnerState = "gone" | "runs here" | "runs elsewhere" | "unsure";
 interface StandingDeps {
 	/** Like `waitUntilSilent` of this file, with its dependencies bound; rejects with `InstanceRunning`. */
 	waitUntilSilent(instanceId: string): Promise<unknown>;
-	journals: Pick<JournalHome, "isHere">;
+	journals: Pick<JournalRoot, "isHere">;
 }
 
 /**

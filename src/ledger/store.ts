@@ -13,7 +13,7 @@ export interface GrantRequest {
 	 * attempt cannot succeed later.
 	 */
 	readonly again: boolean;
-	/** Number of the recall for which the reply counts `unanswered`; null without a recall. */
+	/** Number of the recall whose missing answers the reply counts in `unanswered`; null if there was no recall. */
 	readonly ticket: number | null;
 }
 

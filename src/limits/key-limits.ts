@@ -186,7 +186,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		enter(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens, isAgain = false) {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			// Checks all three limits before the result, because each may throw.
+			// Checks all three limits even if one returns false, because `hasRoom` throws if a request must be refused.
 			const mayRun = isAgain || hasRoom(keyId, usage, "running", concurrencyMax, 1, nowMs);
 			const mayCome = isAgain || hasRoom(keyId, usage, "rate", requestsPerMinute, 1, nowMs);
 			if (!hasRoom(keyId, usage, "tokens", tokensPerMinute, tokens, nowMs) || !mayRun || !mayCome) return false;

@@ -46,7 +46,8 @@ export function advanceWindow(window: RequestWindow, nowMs: number, clock: Pick<
 	window.sinceMs += windows * WINDOW_MS;
 	const startMs = windowStart(nowMs, clock.wallMs());
 	const apartMs = Math.abs(window.sinceMs - startMs);
-	// A difference of a whole minute counts as aligned: near a window's end, two clocks may be in different windows.
+	// Realigns the window if the wall clock was set. A difference of about one window is no misalignment: near a window's
+	// end, one clock may already be in the next window.
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 

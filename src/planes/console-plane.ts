@@ -21,7 +21,7 @@ import { addressNetwork } from "../keys/failed-attempts.ts";
 import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
-import { createOpenPages } from "./open-pages.ts";
+import { createConsoleRequestLimit } from "./console-request-limit.ts";
 
 /** Timeout in seconds for the first page of a service run from source, which bundles the pages at that request. */
 const BUNDLE_S = 90;
@@ -73,7 +73,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 		assert(connection !== undefined, "each request comes with its connection");
 		return connection;
 	}
-	const open = createOpenPages();
+	const requestLimit = createConsoleRequestLimit();
 	const bare = { parse: "none" } as const;
 	const router = new Elysia({ handler: { standardHostname: false } })
 		.onError(({ error, code }) => uncaughtErrorResponse(error, code))
@@ -87,7 +87,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 			const { request } = connection;
 			const refused = Promise.withResolvers<never>();
 			try {
-				const leave = open.enter(connection, refused.reject);
+				const leave = requestLimit.enter(connection, refused.reject);
 				connections.set(request, connection);
 				await Promise.race([waitForTurn(addressNetwork(connection.address), REQUEST_MS), refused.promise]);
 				return await Promise.race([router.handle(request), refused.promise]).finally(leave);

@@ -10,7 +10,7 @@ import { notOfferedText } from "../gateway/routes.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
-import { createOpenPages } from "./open-pages.ts";
+import { createConsoleRequestLimit } from "./console-request-limit.ts";
 
 /** Page that a gateway shows while no console runs. The page reloads itself. */
 const AWAY_PAGE = String(awayPage);
@@ -56,7 +56,7 @@ const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
  * socket. Each request opens a new connection, because a reused one could lead to a console that is stopping.
  */
 export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
-	const open = createOpenPages();
+	const requestLimit = createConsoleRequestLimit();
 	let problem: string | undefined;
 	let quietUntilMs = 0;
 
@@ -98,7 +98,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		if (turn !== undefined) await turn;
 		const leave = new AbortController();
 		const onAbort = () => leave.abort();
-		const free = open.enter(connection, (why) => leave.abort(why));
+		const free = requestLimit.enter(connection, (why) => leave.abort(why));
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
 		// No idle timeout for a chat: a model may take long until its first token.

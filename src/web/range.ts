@@ -6,7 +6,7 @@ import { t } from "./texts.tsx";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-export const RANGES = [
+export const DATE_RANGES = [
 	{ value: "24h", label: t("24 hours") },
 	{ value: "7d", label: t("7 days") },
 	{ value: "30d", label: t("30 days") },

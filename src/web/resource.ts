@@ -19,7 +19,7 @@ const memory = new QueryClient({
 	},
 });
 
-export const resources = {
+export const resourceCache = {
 	/** Changes cached data, for example with data of the live feed. */
 	set(key: string, change: (before: unknown) => unknown): void {
 		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));

@@ -11,7 +11,7 @@ import { whenNotHeld } from "./held-page.ts";
 import { ApiError, requestJson } from "./http.ts";
 import { followLanguage } from "./parts/switches.tsx";
 import { createRemembered } from "./remembered.ts";
-import { resources, useAction, useResource } from "./resource.ts";
+import { resourceCache, useAction, useResource } from "./resource.ts";
 
 /** The signed-in viewer, the selected account, and the service's configuration. */
 
@@ -54,7 +54,7 @@ export function SessionProvider(props: {
 		const { account, person } = shown.current;
 		const chosen = viewer.me?.account;
 		shown.current = { account: chosen?.id, person: viewer.me?.user.id ?? "", viewing: chosen?.viewing };
-		if (shown.current.account !== account || shown.current.person !== person) resources.clear();
+		if (shown.current.account !== account || shown.current.person !== person) resourceCache.clear();
 		seen.write(shown.current.person);
 		setState(viewer);
 	}, []);

@@ -124,7 +124,7 @@ function decimals(digits: number): Intl.NumberFormat {
 }
 
 /** Decimal and group separators for number fields, equal to those of the formats in this file. */
-export const SEPARATORS =
+export const NUMBER_SEPARATORS =
 	language === "de"
 		? { thousandSeparator: ".", decimalSeparator: "," }
 		: { thousandSeparator: ",", decimalSeparator: "." };

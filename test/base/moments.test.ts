@@ -36,7 +36,7 @@ test("event-loop work that ends while a report is written is not reported", () =
 	expect(told).toEqual(["first"]);
 });
 
-test("event-loop work that begins during a report is reported after its own moment", () => {
+test("work that begins during a report is not included in that report", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	let next = 0;

@@ -10,7 +10,7 @@ export function onGatewayCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", String(CORES.gateway), ...argv] : [...argv];
 }
 
-/** Moves this process, and its later children, to the core of all other processes. */
+/** Pins this process, and child processes that it starts later, to the core that the gateway does not use. */
 export function moveToRestCore(): void {
 	if (CORES)
 		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES.rest), String(process.pid)], { stdout: "ignore" });

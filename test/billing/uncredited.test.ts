@@ -152,7 +152,7 @@ test("a dispute or refund of a payment that was never credited takes no credit",
 	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
 });
 
-test("credit of a won dispute waits, with an alarm, until the balance has room for it", async () => {
+test("a won dispute's credit waits while it would exceed the maximum balance", async () => {
 	const at = await atThePage("100");
 	const { accountId } = at.customer;
 	const dispute = { id: "dp_won", object: "dispute", payment_intent: at.paymentId, currency: "usd", amount: 10_000 };

@@ -267,7 +267,7 @@ test("a revocation repeats its failed query for instances up to ten times in a r
 	await expect(asking()).rejects.toThrow("deadlock");
 });
 
-test("a revocation whose entry the server lacks is reported as unknown", async () => {
+test("a revocation is reported as unknown if the database lacks its control entry", async () => {
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { atMicros } = await entryAt(db.sql, seq);
 	// Entries that the new server gave to other changes: with another number, or the same number and another time.

@@ -26,7 +26,8 @@ test("a role without rights to create objects can start on a migrated schema", a
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
 	await client.unsafe(`create schema authorization ${quoted}`);
-	// Creates a schema with the role's name, which precedes `public` in the path: a start would create tables twice.
+	// The role's new schema precedes `public` in its search path. The start must report the missing right, not create the
+	// tables there again.
 	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to ${quoted}`);
 	await expect(migratedUrl(url)).rejects.toThrow("another role's");
 	await client.unsafe(`grant all on all tables in schema public to ${quoted}`);

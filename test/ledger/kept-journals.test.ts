@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newUuid } from "../../src/base/id.ts";
-import { type JournalClaim, openJournalHome } from "../../src/ledger/journal-home.ts";
+import { type JournalClaim, openJournalRoot } from "../../src/ledger/journal-root.ts";
 import { openKeptJournals } from "../../src/ledger/lost-journal.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { openTestJournal, settledEvent } from "./fixture.ts";
@@ -14,7 +14,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 function withHome(keepMs: number) {
 	const dataDir = join(root, newUuid());
 	const clock = createManualClock();
-	const home = openJournalHome(join(dataDir, "journal"));
+	const home = openJournalRoot(join(dataDir, "journal"));
 	const kept = openKeptJournals({ clock }, join(dataDir, "journal-kept"), keepMs);
 	const written = (epoch: number, settles = true): JournalClaim => {
 		const claim = home.claim("one", epoch, { create: true }) as JournalClaim;

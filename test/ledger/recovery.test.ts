@@ -14,7 +14,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import { openJournalHome } from "../../src/ledger/journal-home.ts";
+import { openJournalRoot } from "../../src/ledger/journal-root.ts";
 import { createJournalReplays } from "../../src/ledger/left-journals.ts";
 import { InstanceRunning, KEEP_NONE, type OwnerState, waitForOwnerState } from "../../src/ledger/lost-journal.ts";
 import { replayJournal } from "../../src/ledger/recovery.ts";
@@ -34,7 +34,7 @@ function left(
 	onLate: () => void = () => {},
 ) {
 	const home = mkdtempSync(join(root, "home-"));
-	const journals = openJournalHome(home);
+	const journals = openJournalRoot(home);
 	const claim = journals.claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
 	const { journal } = openTestJournal(claim.disk, systemClock, {});
@@ -187,7 +187,7 @@ test("journals beyond the limit of waiting ones are replayed once a row is unloc
 
 /** Replays a journal with 12,000 settlements of one account. `flush` returns Postgres' answer. */
 function longReplay(flush: () => Partial<FlushResult>) {
-	const claim = openJournalHome(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
+	const claim = openJournalRoot(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
 	const { journal } = openTestJournal(claim.disk, systemClock, {});
 	for (let place = 0; place < 12_000; place++) journal.settle(JSON.stringify(settledEvent("b", "key-b", 5)));
@@ -294,7 +294,7 @@ test.each([
 
 test("an instance that renews its lease without a journal here counts as elsewhere", async () => {
 	const home = mkdtempSync(join(root, "home-"));
-	const journals = openJournalHome(home);
+	const journals = openJournalRoot(home);
 	const renews = (epoch: number) => new InstanceRunning("one", epoch, true);
 	async function standing(...seen: (InstanceRunning | undefined)[]) {
 		const waitUntilSilent = async () => {
@@ -311,7 +311,7 @@ test("an instance that renews its lease without a journal here counts as elsewhe
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
 	// The epoch has just joined and may be about to create its journal.
 	expect(await standing(renews(1), new InstanceRunning("one", 2, false))).toEqual(["unsure", 0]);
-	const claim = openJournalHome(home).claim("one", 1, { create: true });
+	const claim = openJournalRoot(home).claim("one", 1, { create: true });
 	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
 	claim?.release();
 });
@@ -433,7 +433,7 @@ test("an unreadable journal folder is reported, and other journals are listed", 
 	symlinkSync("3", join(home, "one", "3"));
 	symlinkSync("two", join(home, "two"));
 	const reported: string[] = [];
-	const found = openJournalHome(home).list((folder) => void reported.push(folder));
+	const found = openJournalRoot(home).list((folder) => void reported.push(folder));
 	expect(found.map(({ id, epoch }) => `${id} ${epoch}`)).toEqual(["one 1", "one 2"]);
 	expect(reported).toEqual([join(home, "one", "3"), join(home, "two")]);
 });

@@ -121,7 +121,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 
-		test("a late settlement spends its own closing leases, not a live epoch's", async () => {
+		test("a late settlement is paid from its own epoch's leases, not a live epoch's", async () => {
 			await store.budget("full", "account", "full", 0);
 			await store.budget("full-key", "key", "full", 70);
 			await store.book("full", "adjustment", 100, "full", false);

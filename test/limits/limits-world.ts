@@ -30,8 +30,8 @@ export const limitsOf = (requestsPerMinute: number | null, concurrencyMax: numbe
 export const PATIENT_DIVISOR = 2;
 
 /**
- * A clock for limits: `passMs` advances counts, `stepMs` shifts wall time, and pauses are real but divided by
- * `shorter`.
+ * A clock that tests change. Increase `passMs` to let time pass, and `stepMs` to set only the wall clock. Timers run in
+ * real time, with their delays divided by `shorter`.
  */
 export function createShiftedClock(shorter: number): Clock & { passMs: number; stepMs: number } {
 	const clock = {

@@ -40,7 +40,7 @@ test("a list has each account and key once although others are created meanwhile
 	expect((await script.get("/accounts?email=nobody%40example.com")).body.data).toEqual([]);
 });
 
-test("the list of projects has each once while others are created, up to a thousand", async () => {
+test("projects are each listed once while others are created; the 1,001st is refused", async () => {
 	const accountId = await service.account();
 	const path = `/accounts/${accountId}/projects`;
 	const make = (name: string) => script.send("POST", path, { name });

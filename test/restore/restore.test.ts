@@ -189,7 +189,7 @@ describe("a restore with kept journals", () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);
-		// In the restored books, closed epochs hold credit for the settlements in their journals.
+		// After the restore, the old epochs' leases still hold credit for settlements in their journals: `recover` frees it.
 		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
 		await waitFor(() => areJournalsReplayed(fleet.members), "the journals to be handed in", 30_000);

@@ -39,7 +39,10 @@ function former(): Policy {
 	};
 }
 
-/** SGLang's router: the longest match above half of the prompt, else the smallest tree; least busy if unbalanced. */
+/**
+ * SGLang's router. If the load is unbalanced, it chooses the least busy server. Otherwise it chooses the server with
+ * the longest cached prefix if that is over half of the prompt, else the server with the fewest cached blocks.
+ */
 function sglang({ servers, cacheBlocks }: PolicyWorld): Policy {
 	const trees = servers.map(() => new Cache(cacheBlocks));
 	return {

@@ -1,6 +1,6 @@
 import { DiskFull, type JournalDisk, type JournalFile } from "../../src/ledger/journal-disk.ts";
-import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { RecordKind } from "../../src/ledger/journal-record.ts";
+import type { JournalRoot } from "../../src/ledger/journal-root.ts";
 import { decodeRecords } from "../ledger/fixture.ts";
 import type { Random } from "../support/random.ts";
 
@@ -34,7 +34,7 @@ export type Delay = (label: string, done: () => void) => void;
 
 const RESERVE_BYTES = 4_000;
 
-/** A machine's disk, which outlives processes. Each process accesses it through `homeOf`. */
+/** A machine's disk, which outlives processes. Each process accesses it through `journalRootOf`. */
 export function createSimDisk() {
 	const folders = new Map<string, Folder>();
 	const lastEpochs = new Map<string, number>();
@@ -42,7 +42,11 @@ export function createSimDisk() {
 	const disk = {
 		room: Number.POSITIVE_INFINITY,
 		/** Gives `process` access. After the process's death, its calls change nothing and its appends are lost. */
-		homeOf: (process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome => ({
+		journalRootOf: (
+			process: { readonly dead: boolean },
+			onAppend: (record: Appended) => void,
+			delay: Delay,
+		): JournalRoot => ({
 			list: () =>
 				[...folders.values()]
 					.map(({ id, epoch }) => ({ id, epoch, folder: keyOf(id, epoch) }))

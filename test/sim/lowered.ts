@@ -16,7 +16,7 @@ export interface Lowered {
 	readonly reserved: { readonly hold: Hold; readonly record: RequestRecord }[];
 }
 
-/** Records the total grants at each lowering of a limit, in the database's order, by the control entry's number. */
+/** Whenever a budget's limit is lowered, notes each lease's total grants, under the control entry's number. */
 export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMap<number, GrantedBefore> {
 	const lowerings = new Map<number, GrantedBefore>();
 	const limits = new Map<string, number | null>();

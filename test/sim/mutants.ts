@@ -1,8 +1,8 @@
 import type { Gate } from "../../src/cluster/gate.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
-import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { RecordKind } from "../../src/ledger/journal-record.ts";
+import type { JournalRoot } from "../../src/ledger/journal-root.ts";
 import type { ModelStore } from "./model-store.ts";
 import type { ServerFlaws } from "./server.ts";
 import type { DelicateMoment } from "./world.ts";
@@ -26,7 +26,7 @@ export interface Mutant {
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
-	home?(home: JournalHome): JournalHome;
+	home?(home: JournalRoot): JournalRoot;
 	heartbeats?(store: HeartbeatStore): HeartbeatStore;
 }
 
@@ -153,7 +153,7 @@ export const mutants: readonly Mutant[] = [
 /** Position of a record's kind in bytes, after length and checksum. */
 const KIND_AT = 8;
 
-function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile): JournalHome {
+function withFiles(home: JournalRoot, wrap: (file: JournalFile) => JournalFile): JournalRoot {
 	const wrapDisk = (disk: JournalDisk): JournalDisk => ({ ...disk, create: (name) => wrap(disk.create(name)) });
 	return {
 		...home,

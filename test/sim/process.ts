@@ -279,7 +279,7 @@ export function createSimProcess(
 }
 
 function mutantHome(world: World, process: SimProcess, onAppend: (record: Appended) => void) {
-	const home = process.host.disk.homeOf(process, onAppend, (label, done) => {
+	const home = process.host.disk.journalRootOf(process, onAppend, (label, done) => {
 		process.clock.after(world.random.fraction() * 3, () => {
 			world.timeline.note(label.length);
 			done();

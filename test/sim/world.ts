@@ -53,7 +53,7 @@ export interface Host {
 	readonly others: Set<SimProcess>;
 	/** True if the disk is lost and the loss has not been attested yet. */
 	lost: boolean;
-	/** Last time at which the disk was full: it then dropped the journals kept for a restored server. */
+	/** Last time at which the disk was full. The host then deleted journals that it kept for a restore of Postgres. */
 	fullUntilMs: number;
 }
 

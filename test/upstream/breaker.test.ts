@@ -203,7 +203,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of 64 accounts open the breaker of a healthy replica", () => {
+	test("open a closed breaker once 64 different accounts have them", () => {
 		const { breaker, suspects, letsIn } = setUp();
 		// One account fewer than the number of failing accounts that opens the circuit breaker.
 		const few = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");

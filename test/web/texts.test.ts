@@ -100,15 +100,15 @@ const UNTRANSLATED: ReadonlySet<string> = new Set([
 	"groups",
 ]);
 
-describe("the catalogue of the pages", () => {
-	test("has no unused text", () => {
+describe("the translations of the pages", () => {
+	test("have no unused text", () => {
 		const quoted = new Set(
 			[...pages, "console/members/roles.ts", "billing/stop-reasons.ts"].flatMap((path) => texts(path).quoted),
 		);
 		expect(Object.keys(german).filter((text) => !quoted.has(text))).toEqual([]);
 	});
 
-	test("has the same values and elements in both languages", () => {
+	test("have the same values and elements in both languages", () => {
 		const marks = (text: string) => (text.match(/\{\w+\}|<\/?\w+>/g) ?? []).sort();
 		for (const [english, text] of Object.entries(german)) {
 			const forms = typeof text === "string" ? { other: text } : text;
@@ -118,7 +118,7 @@ describe("the catalogue of the pages", () => {
 		}
 	});
 
-	test("translates equal sentences equally", () => {
+	test("are equal for equal sentences", () => {
 		const said = new Map<string, Set<string>>();
 		for (const [english, text] of Object.entries(german)) {
 			const [ours, theirs] = [english, typeof text === "string" ? text : text.other].map((one) =>
@@ -143,7 +143,7 @@ describe("the catalogue of the pages", () => {
 	});
 
 	// In an object with a repeated label only the last value would be shown.
-	test("lists of details repeat no label in any language", () => {
+	test("a list of labels with values has each label once in every language", () => {
 		const blocks = pages.flatMap((path) =>
 			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(
 				([, , text = ""]) => [...text.matchAll(/^\t+\[t\("([^"]+)"\)\]:/gm)].map(([, label = ""]) => label),
@@ -160,7 +160,7 @@ describe("the catalogue of the pages", () => {
 		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);
 	});
 
-	test("isolates right-to-left names in sentences", () => {
+	test("isolate right-to-left names in sentences", () => {
 		const shown = (name: string) => t("Your role in {name} is {role}.", { name, role: "Admin" });
 		expect(shown("Alder")).toBe("Your role in Alder is Admin.");
 		for (const name of ["שלום", "\u202enimdA", "سلام"])

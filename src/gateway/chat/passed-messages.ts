@@ -59,7 +59,7 @@ function namesOfMessage(message: object): number | undefined {
 	return names;
 }
 
-/** Number of names in a checked content part: its `type`, and a text or an object of texts. */
+/** Counts the member names of a content part and its nested object, to detect names that the raw JSON repeats. */
 function namesOfPart(part: ContentPart): number {
 	let names = 0;
 	for (const field in part) {

@@ -97,7 +97,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
-	/** Like `waitStarts`, for an answer whose choices have finished: it ends after `limitMs` of silence. */
+	/** Call it instead of `waitStarts` once all choices have finished: shortens the silence deadline to `limitMs`. */
 	waitsForEnd(limitMs: number): void {
 		this.waitStarts();
 		if (limitMs >= this.#silenceMs) return;

@@ -20,8 +20,9 @@ export interface TextReply<Choice> {
 	readonly usage: ReportedUsage | undefined;
 	/** Bytes of text, tool arguments and reasoning. Without usage, tokens are estimated from these bytes. */
 	readonly outputBytes: number;
-	/** Fields other than the choices, and the lists of sources. */
+	/** Other fields of the answer, such as `service_tier`. */
 	readonly about?: AnswerFields;
+	/** Lists of sources, such as `citations`. */
 	readonly sources?: AnswerFields;
 }
 

@@ -40,7 +40,10 @@ export function createPrefill(clock: Pick<Clock, "monotonicMs">) {
 		return Math.max(freeAtMs - nowMs, overdueMs, 0);
 	}
 
-	/** Removes a prompt and, if it was processed, all earlier ones. Returns their uncached characters. */
+	/**
+	 * Removes a prompt, and all earlier ones if it was processed, because servers process prompts in order. Returns the
+	 * number of uncached characters of the removed prompts.
+	 */
 	function leave(sent: SentPrompt, isProcessed: boolean): number {
 		let chars = 0;
 		if (!queue.has(sent)) return chars;

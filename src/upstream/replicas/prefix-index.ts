@@ -35,7 +35,7 @@ export function indexEntriesFor(replicas: number): number {
  */
 export class PrefixIndex {
 	#hashes = new Uint32Array(0);
-	/** Value of `#writtenChars` at the block's last use. */
+	/** Per block: `#writtenChars` at its last use. A block's age is measured in written characters, not in time. */
 	#usedAt = new Float64Array(0);
 	#entries = ENTRIES_MAX;
 	#writtenChars = 1;

@@ -5,7 +5,7 @@ import { LinkButton } from "../parts/form.tsx";
 import { DetailList, Empty, LoadState, Panel, Stat, State } from "../parts/page.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Amount, CopyableId, RelativeTime } from "../parts/text.tsx";
-import { resources, useLive, useResource } from "../resource.ts";
+import { resourceCache, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { formatCount, rich, showUsd, t } from "../texts.tsx";
 import { type OperatorSummary, operatorApi, type PaymentFinding, type PendingAdjustment } from "./api.ts";
@@ -20,7 +20,7 @@ const KEY = "operator-summary";
 export function OpenTasks() {
 	const summary = useResource(KEY, operatorApi.summary);
 	useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
-		resources.set(KEY, () => news);
+		resourceCache.set(KEY, () => news);
 	});
 	const { data } = summary;
 	const onDecided = () => void summary.reload();

@@ -7,7 +7,7 @@ import { ActForm, FencedDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount, useMay, useModels } from "../session.tsx";
-import { SEPARATORS, t } from "../texts.tsx";
+import { NUMBER_SEPARATORS, t } from "../texts.tsx";
 
 export const EMPTY_DRAFT = {
 	name: "",
@@ -157,7 +157,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 					allowNegative={false}
 					min={0}
 					decimalScale={9}
-					{...SEPARATORS}
+					{...NUMBER_SEPARATORS}
 					hideControls
 					value={draft.capUsd}
 					error={wrong("capUsd")}

@@ -11,7 +11,7 @@ import { TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
 import { seriesColors } from "../parts/time-series.ts";
 import { UsageChart } from "../parts/usage-chart.tsx";
-import { resources, useLive, useResource } from "../resource.ts";
+import { resourceCache, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { formatCompact, formatCount, plural, rich, showUsd, t } from "../texts.tsx";
@@ -24,7 +24,7 @@ export default function OverviewPage() {
 	const overview = useResource(key, () => api.overview(account.id));
 	const [wasUnfinished, setUnfinished] = useState(false);
 	const live = useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
-		resources.set(key, (before) => ({ ...(before as Overview), ...news }));
+		resourceCache.set(key, (before) => ({ ...(before as Overview), ...news }));
 	});
 	const data = overview.data;
 	const isOperator = useSession().me?.user.operator === true;

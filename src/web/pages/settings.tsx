@@ -8,7 +8,7 @@ import { TextField } from "../parts/fields.tsx";
 import { fieldError, PanelForm } from "../parts/form.tsx";
 import { LoadState, Notice, Page, Panel, Problem } from "../parts/page.tsx";
 import { chooseLanguage, LanguageSwitch } from "../parts/switches.tsx";
-import { resources, useAction, useResource } from "../resource.ts";
+import { resourceCache, useAction, useResource } from "../resource.ts";
 import { authApi, useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import { CompanyPanel } from "./settings-company.tsx";
@@ -140,7 +140,11 @@ function BillingPanel({ account }: { account: AccountView }) {
 		<Panel title={t("Receipts and statements")}>
 			<LoadState of={details} />
 			{details.data && (
-				<BillingForm account={account} details={details.data} onSaved={(stored) => resources.set(key, () => stored)} />
+				<BillingForm
+					account={account}
+					details={details.data}
+					onSaved={(stored) => resourceCache.set(key, () => stored)}
+				/>
 			)}
 		</Panel>
 	);

@@ -9,7 +9,7 @@ import {
 	type TextInputProps,
 } from "@mantine/core";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
-import { SEPARATORS, t } from "../texts.tsx";
+import { NUMBER_SEPARATORS, t } from "../texts.tsx";
 
 interface Field {
 	readonly value: string;
@@ -89,7 +89,7 @@ export function UsdField({
 			hideControls
 			decimalScale={2}
 			allowNegative={false}
-			{...SEPARATORS}
+			{...NUMBER_SEPARATORS}
 			{...rest}
 			onValueChange={({ value }, { source }) => {
 				if (source === "event") onChange(value);

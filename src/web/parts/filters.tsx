@@ -2,7 +2,7 @@ import { Select, SimpleGrid } from "@mantine/core";
 import type { ReactNode } from "react";
 import { api } from "../api.ts";
 import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
-import { BUCKETS, ownRange, RANGES } from "../range.ts";
+import { BUCKETS, DATE_RANGES, ownRange } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay, useModels } from "../session.tsx";
@@ -102,7 +102,9 @@ function ModelSelect() {
 function RangeSelect({ range }: { range: string }) {
 	const [query, change] = useQueryState();
 	const own = ownRange(query);
-	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
+	const ranges = own
+		? [...DATE_RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }]
+		: [...DATE_RANGES];
 	return (
 		<Select
 			label={t("Time")}

@@ -12,7 +12,7 @@ import {
 	formatCount,
 	formatDay,
 	formatDuration,
-	SEPARATORS,
+	NUMBER_SEPARATORS,
 	showRatePerMillion,
 	showRatePerUnit,
 	showUsd,
@@ -192,7 +192,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 							clampBehavior="strict"
 							allowDecimal={false}
 							allowNegative={false}
-							{...SEPARATORS}
+							{...NUMBER_SEPARATORS}
 							value={work[name]}
 							onValueChange={({ floatValue }) => setWork({ ...work, [name]: floatValue ?? 0 })}
 						/>

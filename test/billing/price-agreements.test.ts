@@ -1,4 +1,4 @@
-/** Price agreements by operators: what is refused, who decides, and what instances are told. */
+/** Price agreements by operators: the refusals, the operator who decides, and the entry for instances. */
 import { expect, test } from "bun:test";
 import { confirmAdjustment, rejectAdjustment } from "../../src/billing/adjustments.ts";
 import type { WrittenTerms } from "../../src/billing/price-agreements.ts";

@@ -31,7 +31,9 @@ export function startServer(server: RealServer, place: Place) {
 		async end() {
 			try {
 				process.kill(-child.pid, "SIGKILL");
-			} catch {}
+			} catch {
+				// The group has ended by itself.
+			}
 			await child.exited;
 		},
 		async answers() {

@@ -45,13 +45,28 @@ const LIST = { own: ["0.000001", "0.000002"], lines: ["0.0000005", "0.000001"], 
 const OWN = { input: "3", cached_input: "3", output: "5" };
 
 const TERMS = [
-	{ terms: { discount: "25" }, own: ["0.00000075", "0.0000015"], lines: ["0.000000375", "0.00000075"] },
-	{ terms: { model: "test-model", discount: "100" }, own: ["0", "0"], lines: ["0", "0"] },
-	{ terms: { model: "test-model", rates: OWN }, own: ["0.000003", "0.000005"], lines: ["0.000003", "0.000005"] },
+	{
+		name: "discounts for all models",
+		terms: { discount: "25" },
+		own: ["0.00000075", "0.0000015"],
+		lines: ["0.000000375", "0.00000075"],
+	},
+	{
+		name: "discounts of 100 % for a model",
+		terms: { model: "test-model", discount: "100" },
+		own: ["0", "0"],
+		lines: ["0", "0"],
+	},
+	{
+		name: "own rates of a model",
+		terms: { model: "test-model", rates: OWN },
+		own: ["0.000003", "0.000005"],
+		lines: ["0.000003", "0.000005"],
+	},
 ];
 
 test.each(TERMS)(
-	"$terms apply to requests and batch lines of the agreement's account only",
+	"$name apply to requests and batch lines of the agreement's account only",
 	async ({ terms, own, lines }) => {
 		const [customer, other] = [await service.customer(), await service.customer()];
 		const { id } = await agree(service.db, customer.accountId, terms);

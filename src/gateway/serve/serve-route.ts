@@ -80,14 +80,13 @@ function inOrder(
 	const visible = route.models.filter((model) => isVisible(model, key?.account ?? null));
 	const models = visible.filter((model) => servesEndpoint(endpoint, model));
 	if (models.length === 0) assertServesEndpoint(endpoint, visible[0] ?? route.models[0]);
-	const [prices, nowMs] = [key?.account.prices, deps.clock.wallMs()];
-	const ownPrice = (a: Model, b: Model) => (prices ? byPrice(prices.of(a, nowMs), prices.of(b, nowMs)) : 0);
-	const ordered =
-		route.by === "speed"
-			? deps.catalog.fastestFirst(models)
-			: route.by === "price"
-				? models.toSorted(ownPrice)
-				: models;
+	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
+	const prices = key?.account.prices;
+	if (route.by === "price" && prices !== undefined) {
+		const nowMs = deps.clock.wallMs();
+		// `models` is a copy; the route's own order is by list price.
+		models.sort((a, b) => byPrice(prices.of(a, nowMs), prices.of(b, nowMs)));
+	}
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];
 }

@@ -13,19 +13,16 @@ const FIELDS = [
 	["first_event_s", "firstEventMs", 300, 1, 3600, "longest time to an upstream's first event"],
 	["silence_s", "silenceMs", 120, 1, 3600, "longest silence between two events"],
 	["total_s", "totalMs", 1800, 1, 86_400, "longest request"],
-	["keep_alive_s", "keepAliveCommentMs", 10, 1, 300, "a comment is sent on a stream idle for this long"],
+	["keep_alive_s", "keepAliveCommentMs", 10, 1, 300, "a comment is sent on a stream that is idle for this long"],
 	[
 		...(["breaker_failures_in_row", "breakerFailuresInRow", 5, 1, 1000] as const),
-		"failures in a row, of several accounts or proved, after which a replica gets no requests",
+		"consecutive failures after which a replica gets no requests",
 	],
-	[
-		...(["breaker_failure_share", "breakerFailureShare", 0.5, 0.05, 1] as const),
-		"share of the last 20 calls that may fail, of several accounts",
-	],
+	["breaker_failure_share", "breakerFailureShare", 0.5, 0.05, 1, "share of the last 20 calls that may fail"],
 	["breaker_cool_s", "breakerCoolMs", 10, 0.1, 3600, "how long a failing replica gets no requests; doubles"],
 	["breaker_cool_max_s", "breakerCoolMsMax", 120, 0.1, 86_400, "maximum of breaker_cool_s after doubling"],
 	["body_mb", "bodyBytesMax", 32, 1, 1024, "largest request body; a larger one is refused with 413"],
-	["body_memory_mb", "bodyMemoryBytesMax", 256, 1, 65_536, "bodies held at once; beyond it 503 `overloaded`"],
+	["body_memory_mb", "bodyMemoryBytesMax", 256, 1, 65_536, "memory for request bodies; beyond it 503 `overloaded`"],
 	["file_mb", "fileBytesMax", 512, 1, 1024, "largest file for batches; a larger one is refused with 413"],
 	["files_account_mb", "fileAccountBytesMax", 10_240, 1, 10_485_760, "files of one account; beyond it 409"],
 	["auth_failures_per_minute", "authFailuresPerMinute", 60, 1, 1_000_000, "failed authentications per address"],
@@ -33,7 +30,7 @@ const FIELDS = [
 	["queue_wait_s", "queueWaitMs", 10, 0, 3600, "longest wait for a free replica"],
 	[
 		...(["open_requests", "openRequestsMax", 16_384, 1, 1_000_000] as const),
-		"requests of one gateway process at once, streams and waiting ones among them; beyond it 503 `overloaded`",
+		"requests of one gateway process at once, including streams and waiting requests; beyond it 503 `overloaded`",
 	],
 	[
 		...(["account_share", "accountShare", 0.75, 0.01, 1] as const),

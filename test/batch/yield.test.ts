@@ -18,7 +18,7 @@ test("a direct request takes the only place from a batch line, which is charged 
 	const { id } = await batches.create(batch.secret, await batches.upload(batch.secret, [chatLine("line")]));
 	await waitFor(() => upstream.requests.length === 1, "the line to be sent");
 	const body = { model: "test-model", max_tokens: 4, messages: [{ role: "user", content: "interactive" }] };
-	const response = await service.post("/v1/chat/completions", other.secret, body);
+	const response = await service.chat(other.secret, body);
 	expect(response.status).toBe(200);
 	await upstream.waitForAbort(1);
 	const done = await batches.until(batch.secret, id, isOver, "over");

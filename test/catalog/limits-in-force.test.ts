@@ -15,7 +15,7 @@ const upstream = withUpstream();
 const models = `${chatModel({ url: upstream.url })}\n        max_concurrency: 1`;
 const service = await withService({ models });
 const { secret } = await service.customer();
-const post = (body: unknown) => service.post("/v1/chat/completions", secret, body);
+const post = (body: unknown) => service.chat(secret, body);
 
 describe("a changed limit applies to the next request:", () => {
 	test("the deadlines of a model call", async () => {
@@ -47,7 +47,7 @@ describe("a changed limit applies to the next request:", () => {
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;
 		upstream.next(reply().hang());
-		const held = service.post("/v1/chat/completions", secret, ask(), { signal: leave.signal }).catch(() => undefined);
+		const held = service.chat(secret, ask(), { signal: leave.signal }).catch(() => undefined);
 		await upstream.waitForRequest(seen + 1);
 		expect((await errorOf(await post(ask()))).error.code).toBe("overloaded");
 		await service.serve(models, "  queue_length: 1\n  queue_wait_s: 300");

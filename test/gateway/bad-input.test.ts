@@ -13,7 +13,7 @@ const PATH = "/v1/chat/completions";
 
 test("an error message shortens a field name chosen by the client", async () => {
 	const { error } = await errorOf(
-		await service.post(PATH, customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
+		await service.chat(customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
 	);
 	expect((error.param as string).length).toBeLessThanOrEqual(128);
 	expect((error.message as string).length).toBeLessThan(300);
@@ -92,7 +92,7 @@ describe("the gateway on a raw socket", () => {
 
 	test("accepts host names without a domain", async () => {
 		for (const host of ["x", "gw", "api", "gw:80"]) {
-			const client = await openRaw(service.url, rawPost(PATH, customer.secret, { model: "test-model" }, { host }));
+			const client = await service.openChat(customer.secret, { model: "test-model" }, { host });
 			expect([host, parseRaw(await client.until("\r\n\r\n")).status]).toEqual([host, 400]);
 			client.leave();
 		}

@@ -2,21 +2,19 @@ import { describe, expect, test } from "bun:test";
 import { createClientAddress } from "../../src/gateway/client-address.ts";
 
 describe("the client address", () => {
+	const address = createClientAddress(["10.0.0.0/8", "192.0.2.1", "fd00::/8"]);
+
 	test("is the connection's address if there is no trusted proxy", () => {
-		const address = createClientAddress([]);
-		expect(address("203.0.113.9", "10.0.0.1")).toBe("203.0.113.9");
-		expect(address("203.0.113.9", null)).toBe("203.0.113.9");
+		for (const header of ["10.0.0.1", null]) expect(createClientAddress([])("203.0.113.9", header)).toBe("203.0.113.9");
 	});
 
 	test("is the last address of x-forwarded-for that is no trusted proxy", () => {
-		const address = createClientAddress(["10.0.0.0/8", "192.0.2.1"]);
 		expect(address("10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.9.9.9, 192.0.2.1")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "10.0.0.5,10.0.0.6")).toBe("10.0.0.5");
 	});
 
 	test("cannot be chosen by a peer that is not trusted", () => {
-		const address = createClientAddress(["10.0.0.0/8"]);
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
@@ -31,14 +29,12 @@ describe("the client address", () => {
 	});
 
 	test("is the last valid address if x-forwarded-for is malformed", () => {
-		const address = createClientAddress(["10.0.0.0/8"]);
 		for (const header of ["", "unknown", "1.2.3", "evil\u0000", "198.51.100.7:", "1.2.3:80", "[unknown]:80", "a,b,c"])
 			expect(address("10.0.0.1", header)).toBe("10.0.0.1");
 		expect(address("10.0.0.1", "198.51.100.7, unknown, 10.0.0.2")).toBe("10.0.0.2");
 	});
 
 	test("has no port even if the header has one", () => {
-		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("10.0.0.1", "198.51.100.7:443")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "198.51.100.7:443, [fd00::2]:80, 10.0.0.2:5000")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "[2001:db8::7]:443")).toBe("2001:db8::7");
@@ -47,21 +43,14 @@ describe("the client address", () => {
 	});
 
 	test("is IPv4 if written as IPv4-mapped IPv6, and IPv6 networks are matched", () => {
-		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
 		expect(address("::ffff:10.0.0.1", "::ffff:198.51.100.7")).toBe("198.51.100.7");
 		expect(address("fd00::1", "2001:db8::7")).toBe("2001:db8::7");
 		expect(address("2001:db8::1", "198.51.100.7")).toBe("2001:db8::1");
 	});
 
 	test("is found in every spelling of an IPv4-mapped IPv6 address", () => {
-		const address = createClientAddress(["10.0.0.0/8"]);
-		const written = [
-			"::FFFF:198.51.100.7",
-			"::ffff:c633:6407",
-			"[::ffff:c633:6407]:443",
-			"0:0:0:0:0:ffff:198.51.100.7",
-		];
-		for (const one of [...written, "0000:0000:0000:0000:0000:FFFF:C633:6407", "0::ffff:c633:6407"]) {
+		const long = ["0:0:0:0:0:ffff:198.51.100.7", "0000:0000:0000:0000:0000:FFFF:C633:6407", "0::ffff:c633:6407"];
+		for (const one of ["::FFFF:198.51.100.7", "::ffff:c633:6407", "[::ffff:c633:6407]:443", ...long]) {
 			expect([one, address("10.0.0.1", one)]).toEqual([one, "198.51.100.7"]);
 			expect([one, address(one, "203.0.113.9")]).toEqual([one, one.startsWith("[") ? one : "198.51.100.7"]);
 		}

@@ -10,7 +10,7 @@ const service = await withService({
 });
 const secret = (await service.customer()).secret;
 
-const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
+const post = (body: Record<string, unknown>) => service.chat(secret, body);
 
 test("optional fields that a model does not support are dropped and named in a header", async () => {
 	for (const stream of [false, true]) {
@@ -38,7 +38,7 @@ test("concurrent requests each get the names of their own ignored fields", async
 			const stream = at % 3 === 0;
 			const ignored = at % 4 === 0 ? { [`made_up_${at}`]: 1 } : {};
 			const key = at % 2 === 0 ? secret : limited.secret;
-			const response = await service.post("/v1/chat/completions", key, ask(`hi ${at}`, { stream, ...ignored }));
+			const response = await service.chat(key, ask(`hi ${at}`, { stream, ...ignored }));
 			await nextTurn();
 			return { at, headers: response.headers, text: await response.text() };
 		}),

@@ -18,11 +18,12 @@ const service = await withService({
 	limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
 });
 
+const asker = (model: string) => async (customer: { secret: string }, text: string) =>
+	(await service.chat(customer.secret, ask(text, { model }))).status;
+
 async function statusOf(model: string, secret: string): Promise<unknown> {
-	const { data } = (await (await service.get("/v1/models", secret)).json()) as {
-		data: { id: string; status: string }[];
-	};
-	return data.find(({ id }) => id === model)?.status;
+	const { data } = await (await service.get("/v1/models", secret)).json();
+	return data.find(({ id }: { id: string }) => id === model)?.status;
 }
 
 test.each([true, false])(
@@ -33,14 +34,12 @@ test.each([true, false])(
 			// Rounds 0 and 5 are the first with their text. A first failure may be chance, so the answer does not forbid a
 			// retry.
 			const text = round < 5 ? POISON : `${POISON} again`;
-			const response = await service.post("/v1/chat/completions", bad.secret, ask(text, { model: "pair", stream }));
+			const response = await service.chat(bad.secret, ask(text, { model: "pair", stream }));
 			const { status, error, headers } = await errorOf(response);
 			expect([status, error.code]).toEqual([502, "upstream_error"]);
 			expect([round, headers.get("x-should-retry")]).toEqual([round, round === 0 || round === 5 ? null : "false"]);
 			for (let other = 0; other < 2; other += 1)
-				expect((await service.post("/v1/chat/completions", good.secret, ask("fine", { model: "pair" }))).status).toBe(
-					200,
-				);
+				expect((await service.chat(good.secret, ask("fine", { model: "pair" }))).status).toBe(200);
 		}
 		await expectUncharged(service, bad.accountId);
 		expect(await statusOf("pair", good.secret)).toBe("connected");
@@ -49,8 +48,7 @@ test.each([true, false])(
 
 test("failures of one customer at a single server do not stop other customers there", async () => {
 	const [bad, good] = [await service.customer(), await service.customer()];
-	const askAs = async ({ secret }: { secret: string }, text: string) =>
-		(await service.post("/v1/chat/completions", secret, ask(text, { model: "single" }))).status;
+	const askAs = asker("single");
 	for (let round = 0; round < 4; round += 1) expect(await askAs(bad, POISON)).toBe(502);
 	expect(await askAs(bad, "fine")).toBe(503);
 	expect([await statusOf("single", bad.secret), await statusOf("single", good.secret)]).toEqual([
@@ -67,8 +65,7 @@ test("failures of one customer at a single server do not stop other customers th
 
 test("failures of two customers at a single server do not stop other customers there", async () => {
 	const bad = [await service.customer(), await service.customer()];
-	const askAs = async ({ secret }: { secret: string }, text: string) =>
-		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
+	const askAs = asker("lone");
 	// If the server were blamed for these failures, its circuit breaker would open.
 	for (let round = 0; round < 4; round += 1)
 		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
@@ -82,15 +79,14 @@ test("lists of models show a server that fails for every customer as unavailable
 	const upstream = upstreams[4] as UpstreamServer;
 	upstream.always(() => reply().errorStatus(500));
 	const customers = [await service.customer(), await service.customer()];
-	for (let round = 0; round < 4; round += 1)
-		for (const { secret } of customers)
-			await service.post("/v1/chat/completions", secret, ask("fine", { model: "ill" }));
+	for (let round = 0; round < 4; round += 1) for (const one of customers) await asker("ill")(one, "fine");
 	const secret = customers[0]?.secret as string;
-	const refused = await service.post("/v1/chat/completions", secret, ask("fine", { model: "ill" }));
+	const refused = await service.chat(secret, ask("fine", { model: "ill" }));
 	expect(await errorOf(refused)).toMatchObject({ status: 503, error: { code: "service_unavailable" } });
 	expect(await statusOf("ill", secret)).toBe("unavailable");
-	const status = (await (await service.get("/status")).json()) as { models: { id: string; status: string }[] };
-	expect(status.models.find(({ id }) => id === "ill")?.status).toBe("unavailable");
+	expect((await (await service.get("/status")).json()).models).toContainEqual(
+		expect.objectContaining({ id: "ill", status: "unavailable" }),
+	);
 });
 
 test("a failure for which llama.cpp blames the request is a 400", async () => {
@@ -104,11 +100,11 @@ test("a failure for which llama.cpp blames the request is a 400", async () => {
 	const strict = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });
 	const { secret, accountId } = await strict.customer();
 	for (let round = 0; round < 12; round += 1) {
-		const refused = await strict.post("/v1/chat/completions", secret, ask(POISON));
+		const refused = await strict.chat(secret, ask(POISON));
 		expect(await errorOf(refused)).toMatchObject({ status: 400, error: { code: "invalid_request" } });
 	}
 	await expectUncharged(strict, accountId);
-	expect((await strict.post("/v1/chat/completions", secret, ask("fine"))).status).toBe(200);
+	expect((await strict.chat(secret, ask("fine"))).status).toBe(200);
 });
 
 test("a request whose second choice fails at llama.cpp is not charged", async () => {
@@ -116,7 +112,7 @@ test("a request whose second choice fails at llama.cpp is not charged", async ()
 	upstream.next(reply().text("good"), reply().errorStatus(500));
 	const one = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });
 	const { secret, accountId } = await one.customer();
-	const refused = await one.post("/v1/chat/completions", secret, { ...ask("fine"), n: 2 });
+	const refused = await one.chat(secret, { ...ask("fine"), n: 2 });
 	expect([refused.status, upstream.requests.length]).toEqual([502, 2]);
 	await expectUncharged(one, accountId);
 });

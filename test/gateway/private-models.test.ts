@@ -40,7 +40,7 @@ async function tag(accountId: string, tags: readonly string[]): Promise<void> {
 const chat = (model: string) => ({ model, messages: [{ role: "user", content: "hi" }], max_tokens: 5 });
 const NAMES = ["private-model", "nick", "private-route", "private-vectors"];
 const CALLS: readonly [string, (secret: string, model: string) => Promise<Response>][] = [
-	["chat", (secret, model) => service.post("/v1/chat/completions", secret, chat(model))],
+	["chat", (secret, model) => service.chat(secret, chat(model))],
 	["completions", (secret, model) => service.post("/v1/completions", secret, { model, prompt: "hi", max_tokens: 5 })],
 	["embeddings", (secret, model) => service.post("/v1/embeddings", secret, { model, input: "hi" })],
 	["models", (secret, model) => service.get(`/v1/models/${model}`, secret)],
@@ -73,7 +73,7 @@ test("only accounts with the tag see a private model, and routes skip it for oth
 		...["test-model", "private-model", "private-vectors", "private-route", "mixed-route"],
 	]);
 	const served = async (secret: string) =>
-		(await service.post("/v1/chat/completions", secret, chat("mixed-route"))).headers.get("x-served-model");
+		(await service.chat(secret, chat("mixed-route"))).headers.get("x-served-model");
 	expect([await served(stranger.secret), await served(partner.secret)]).toEqual(["test-model", "private-model"]);
 	const status = await (await service.get("/status")).text();
 	expect(status).toContain("test-model");
@@ -110,7 +110,7 @@ test("the console shows a private model only to members of accounts with the tag
 
 test("an account that loses its tag loses the model immediately", async () => {
 	const leaver = await customer(["partner"]);
-	const post = async () => (await service.post("/v1/chat/completions", leaver.secret, chat("private-model"))).status;
+	const post = async () => (await service.chat(leaver.secret, chat("private-model"))).status;
 	expect(await post()).toBe(200);
 	await tag(leaver.accountId, []);
 	expect(await post()).toBe(404);

@@ -22,7 +22,7 @@ const service = await withService({
 const CRLF = Buffer.from("\r\n");
 /** Opens this connection first, so that it is idle while the other tests run. */
 const { secret: idle } = await service.customer();
-const kept = await openRaw(service.url, rawPost("/v1/chat/completions", idle, ask()));
+const kept = await service.openChat(idle, ask());
 await kept.until('"usage"');
 
 /** Sends 1 KB a second for longer than Bun's timeout of 12 s. */

@@ -10,10 +10,10 @@ memory.mockRestore();
 
 test("a request body too large for the memory is refused while others are served", async () => {
 	const [large, small] = [await service.customer(), await service.customer()];
-	const answer = await service.post("/v1/chat/completions", large.secret, ask("x".repeat(17 * MB)));
+	const answer = await service.chat(large.secret, ask("x".repeat(17 * MB)));
 	const { status, error } = await errorOf(answer);
 	expect([status, error.message]).toEqual([413, "The body is larger than 16 MB."]);
-	expect((await service.post("/v1/chat/completions", small.secret, ask())).status).toBe(200);
+	expect((await service.chat(small.secret, ask())).status).toBe(200);
 	await expectUncharged(service, large.accountId);
 	expect(service.logged.find(({ message }) => String(message).startsWith("the limits are lowered"))).toMatchObject({
 		memory_mb: 256,

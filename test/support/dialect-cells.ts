@@ -3,7 +3,7 @@ import type { DialectName } from "../../src/catalog/model.ts";
 import type { Balance } from "../../src/ledger/balance.ts";
 import { ask, priceOf } from "./chat.ts";
 import { LONG } from "./long-form.ts";
-import { eventsOf, openRaw, parseRaw, type RawClient, rawPost } from "./raw-http.ts";
+import { eventsOf, parseRaw, type RawClient } from "./raw-http.ts";
 import { chatModel, type TestService, withService } from "./service.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, type SeenRequest, type UpstreamServer, withUpstream } from "./upstream-server.ts";
@@ -54,24 +54,11 @@ export interface Charge {
 	readonly nanoUsd: number;
 }
 
-export interface Matrix {
-	/**
-	 * With LONG runs all cells. Otherwise, of two cells that differ only in code common to all dialects, each dialect
-	 * runs one, its `half`.
-	 */
-	cell<Acted>(
-		name: string,
-		act: (place: CellContext) => Promise<Acted>,
-		check: (cell: Cell<Acted>) => void,
-		half?: 0 | 1,
-	): void;
-}
-
 /**
  * Creates the service of all tests of a file; await it once. With `ahead`, cells that wait for seconds run one after
  * the other from the start, parallel to the cells of another matrix.
  */
-export async function dialectMatrix(limits: string, { ahead = false } = {}): Promise<Matrix> {
+export async function dialectMatrix(limits: string, { ahead = false } = {}) {
 	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
 	const models = [...upstreams].map(([dialect, { url }]) => {
 		const yaml = chatModel({ id: `model-${dialect}`, url, dialect });
@@ -92,9 +79,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 				upstream.next(...answers);
 				const nth = upstream.requests.length + 1;
 				const body = ask(QUESTION, { model: `model-${dialect}`, ...more });
-				const headers = { connection: "close" };
-				const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body, headers));
-				return { client, nth };
+				return { client: await service.openChat(secret, body, { connection: "close" }), nth };
 			},
 		};
 	}
@@ -108,7 +93,16 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	let lastAhead: Promise<unknown> = Promise.resolve();
 
 	return {
-		cell(name, act, check, half) {
+		/**
+		 * With LONG runs all cells. Otherwise, of two cells that differ only in code common to all dialects, each dialect
+		 * runs one, its `half`.
+		 */
+		cell<Acted>(
+			name: string,
+			act: (place: CellContext) => Promise<Acted>,
+			check: (cell: Cell<Acted>) => void,
+			half?: 0 | 1,
+		) {
 			const dialects = CHAT_DIALECTS.filter((_, at) => LONG || half === undefined || at % 2 === half);
 
 			async function run() {
@@ -146,24 +140,16 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	};
 }
 
+type Counted = Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd">;
+export const exact = (completion: number): Counted => countedFrom("exact", PROMPT_TOKENS, completion);
+export const estimated = (completion: number): Counted => countedFrom("estimated", PROMPT_TOKENS_ESTIMATED, completion);
+const countedFrom = (basis: Charge["basis"], prompt: number, completion: number): Counted => ({
+	...{ basis, prompt, completion, nanoUsd: priceOf(prompt, completion) },
+});
+
 /** Charge of a broken answer: the upstream's count if it reports usage with each event, else the estimate. */
-export function deliveredCharge(
-	dialect: DialectName,
-	tokens: { counted: number; estimated: number },
-): Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd"> {
-	return RUNNING_USAGE.includes(dialect)
-		? {
-				basis: "exact",
-				prompt: PROMPT_TOKENS,
-				completion: tokens.counted,
-				nanoUsd: priceOf(PROMPT_TOKENS, tokens.counted),
-			}
-		: {
-				basis: "estimated",
-				prompt: PROMPT_TOKENS_ESTIMATED,
-				completion: tokens.estimated,
-				nanoUsd: priceOf(PROMPT_TOKENS_ESTIMATED, tokens.estimated),
-			};
+export function deliveredCharge(dialect: DialectName, tokens: { counted: number; estimated: number }): Counted {
+	return RUNNING_USAGE.includes(dialect) ? exact(tokens.counted) : estimated(tokens.estimated);
 }
 
 export function expectCharge({ rows, balance }: Cell<unknown>, charge: Charge): void {

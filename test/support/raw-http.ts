@@ -5,13 +5,7 @@ import { waitFor } from "./wait.ts";
 const WAIT_MS = 20_000;
 
 export type RawClient = Awaited<ReturnType<typeof openRaw>>;
-
-/** A parsed response, whose body's chunks are joined. */
-export interface RawResponse {
-	readonly status: number;
-	readonly headers: Headers;
-	readonly body: string;
-}
+export type RawResponse = ReturnType<typeof parseRaw>;
 
 export async function openRaw(url: string, request: string | Uint8Array) {
 	const { hostname, port } = new URL(url);
@@ -64,7 +58,8 @@ export function rawPost(path: string, secret: string, body: unknown, headers: Re
 	return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
 }
 
-export function parseRaw(text: string): RawResponse {
+/** Parses a response, whose body's chunks are joined. */
+export function parseRaw(text: string) {
 	const end = text.indexOf("\r\n\r\n");
 	if (end < 0) throw new Error(`no whole header in ${JSON.stringify(text)}`);
 	const [first = "", ...lines] = text.slice(0, end).split("\r\n");

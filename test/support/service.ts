@@ -19,6 +19,7 @@ import { createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { payIn } from "./paid-account.ts";
+import { openRaw, type RawClient, rawPost } from "./raw-http.ts";
 import { withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
 
@@ -120,6 +121,11 @@ export async function startService(options: ServiceOptions) {
 			const sent = isForm || typeof body === "string" ? body : JSON.stringify(body);
 			return fetch(`${app.url}${path}`, { method: "POST", body: sent, ...init, headers });
 		},
+		chat: (secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response> =>
+			service.post("/v1/chat/completions", secret, body, init),
+		/** Sends a chat on a socket of its own. */
+		openChat: (secret: string, body: unknown, headers?: Record<string, string>): Promise<RawClient> =>
+			openRaw(app.url, rawPost("/v1/chat/completions", secret, body, headers)),
 		get: (path: string, secret?: string): Promise<Response> =>
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
 		/** Resolves when no request is running and Postgres has every settlement. */
@@ -177,5 +183,11 @@ ${options.extra ?? ""}
         model: served-name
         dialect: ${options.dialect ?? "openai"}`;
 }
+
+/** YAML of a chat model whose context of 16 tokens makes the reserved prompt equal the charged one. */
+export const tinyModel = (url: string, id?: string): string =>
+	chatModel({ url, dialect: "vllm", ...(id ? { id } : {}) })
+		.replace("context_length: 8192", "context_length: 16")
+		.replace("max_output_tokens: 1024", "max_output_tokens: 16");
 
 const SILENT_MODEL = chatModel({ url: "http://127.0.0.1:9" });

@@ -8,6 +8,7 @@
  */
 import type { DialectName } from "../../src/catalog/model.ts";
 import { untilEnd } from "./at-end.ts";
+import { waitFor } from "./wait.ts";
 
 type Json = Record<string, unknown>;
 
@@ -31,7 +32,6 @@ export const withEndpoints = (dialect: DialectName) => untilEnd(startEndpoints(d
 export function startEndpoints(dialect: DialectName) {
 	const requests: SeenCall[] = [];
 	const scripts: Script[] = [];
-	const watchers = new Set<() => void>();
 	const server = Bun.serve({
 		port: 0,
 		hostname: "127.0.0.1",
@@ -45,7 +45,6 @@ export function startEndpoints(dialect: DialectName) {
 			request.signal.addEventListener("abort", () => aborted.resolve());
 			const call = { path: pathname, headers: request.headers, aborted: aborted.promise, ...(await bodyOf(request)) };
 			requests.push(call);
-			for (const watcher of watchers) watcher();
 			const script = scripts.shift();
 			return script === undefined ? answerOf(dialect, call) : await script(call);
 		},
@@ -54,19 +53,10 @@ export function startEndpoints(dialect: DialectName) {
 		url: `http://127.0.0.1:${server.port}/v1`,
 		requests,
 		next: (...more: Script[]) => void scripts.push(...more),
-		waitForRequest: (nth: number) =>
-			new Promise<SeenCall>((resolve, reject) => {
-				const timer = setTimeout(() => reject(new Error(`no request ${nth} came`)), 5_000);
-				const look = () => {
-					const found = requests[nth - 1];
-					if (found === undefined) return;
-					clearTimeout(timer);
-					watchers.delete(look);
-					resolve(found);
-				};
-				watchers.add(look);
-				look();
-			}),
+		async waitForRequest(nth: number) {
+			await waitFor(() => requests.length >= nth, `request ${nth}`);
+			return requests[nth - 1] as SeenCall;
+		},
 		stop: () => server.stop(true),
 	};
 }
@@ -274,32 +264,10 @@ function transcriptionAnswer(dialect: DialectName, body: Json): Response {
 		return sse([...events.map((event) => JSON.stringify(event)), "[DONE]"]);
 	}
 	if (body.response_format === "verbose_json") {
+		const counts = { temperature: 0, avg_logprob: -0.1, compression_ratio: 1, no_speech_prob: 0.01 };
 		const segments = [
-			{
-				id: 0,
-				seek: 0,
-				start: 0,
-				end: 2.5,
-				text: " Hello there,",
-				tokens: [1, 2],
-				temperature: 0,
-				avg_logprob: -0.1,
-				compression_ratio: 1,
-				no_speech_prob: 0.01,
-				file: "/srv",
-			},
-			{
-				id: 1,
-				seek: 0,
-				start: 2.5,
-				end: 6.7,
-				text: " big world.",
-				tokens: [3],
-				temperature: 0,
-				avg_logprob: -0.1,
-				compression_ratio: 1,
-				no_speech_prob: 0.01,
-			},
+			{ id: 0, seek: 0, start: 0, end: 2.5, text: " Hello there,", tokens: [1, 2], ...counts, file: "/srv" },
+			{ id: 1, seek: 0, start: 2.5, end: 6.7, text: " big world.", tokens: [3], ...counts },
 		];
 		// vLLM sends the duration as text, and no usage.
 		const duration = dialect === "vllm" ? "6.7" : 6.7;

@@ -47,45 +47,8 @@ export interface Script {
 }
 
 /** A scripted answer. Methods change it and return it. One piece is one token. */
-export interface Reply {
-	readonly script: Script;
-	text(text: string | string[]): Reply;
-	reasoning(text: string | string[]): Reply;
-	/** Adds a tool call, whose arguments are split into two pieces. */
-	toolCall(name: string, args: object, id?: string): Reply;
-	stop(): Reply;
-	length(): Reply;
-	/** Sets the finish reason, which may be invalid. */
-	finish(reason: string): Reply;
-	usage(usage: ScriptUsage | null): Reply;
-	/** Waits this many milliseconds between events. */
-	trickle(gapMs: number): Reply;
-	delay(delayMs: number): Reply;
-	/** Sends nothing before the promise resolves. */
-	behind(gate: Promise<void>): Reply;
-	/** Pauses after this many pieces until the promise resolves. */
-	pauseAfter(pieces: number, until: Promise<void>): Reply;
-	hang(): Reply;
-	reset(): Reply;
-	/** Breaks the connection after this many pieces. */
-	dieAfter(pieces: number): Reply;
-	/** Ends the body without an error after this many pieces, but without finish reason and end marker. */
-	endAfter(pieces: number): Reply;
-	/** Sends nothing after this many pieces, and keeps the connection open. */
-	stallAfter(pieces: number): Reply;
-	/** Sends an error event after this many pieces (default: before the first one), then `[DONE]`. */
-	errorEvent(after?: number, body?: unknown): Reply;
-	errorStatus(status: number, body?: unknown, headers?: Record<string, string>): Reply;
-	raw(body: string | Uint8Array, contentType?: string): Reply;
-	withoutEndMarker(): Reply;
-	wholeBody(): Reply;
-	eventsAs(contentType: string): Reply;
-	status(status: number): Reply;
-	lie(lies: { top?: object; choice?: object; delta?: object }): Reply;
-}
-
-export function reply(): Reply {
-	const script: Script = {
+export class Reply {
+	readonly script: Script = {
 		pieces: undefined,
 		finish: "stop",
 		usage: undefined,
@@ -101,63 +64,71 @@ export function reply(): Reply {
 		status: 200,
 		lies: { top: {}, choice: {}, delta: {} },
 	};
-	const set = (change: Partial<Script>): Reply => {
-		Object.assign(script, change);
-		return self;
-	};
-	const add = (pieces: ReplyPiece[]): Reply => set({ pieces: [...(script.pieces ?? []), ...pieces] });
-	const self: Reply = {
-		script,
-		text: (text) => add(wordsOf(text).map((word) => ({ kind: "text", text: word }))),
-		reasoning: (text) => add(wordsOf(text).map((word) => ({ kind: "reasoning", text: word }))),
-		toolCall(name, args, id) {
-			const index = new Set(
-				(script.pieces ?? []).map((piece) => (piece.kind === "tool" ? piece.index : -1)).filter((at) => at >= 0),
-			).size;
-			const json = JSON.stringify(args);
-			const half = Math.ceil(json.length / 2);
-			set({ finish: "tool_calls" });
-			return add([
-				{ kind: "tool", index, id: id ?? `call_${index}`, name, arguments: json.slice(0, half) },
-				{ kind: "tool", index, arguments: json.slice(half) },
-			]);
-		},
-		stop: () => set({ finish: "stop" }),
-		length: () => set({ finish: "length" }),
-		finish: (finish) => set({ finish }),
-		usage: (usage) => set({ usage }),
-		trickle: (gapMs) => set({ gapMs }),
-		delay: (delayMs) => set({ delayMs }),
-		behind: (gate) => set({ gate }),
-		pauseAfter: (after, until) => set({ pause: { after, until } }),
-		hang: () => set({ instead: "hang" }),
-		reset: () => set({ instead: "reset" }),
-		dieAfter: (after) => set({ breaks: { after, how: "reset" } }),
-		endAfter: (after) => set({ breaks: { after, how: "end" } }),
-		stallAfter: (after) => set({ breaks: { after, how: "stall" } }),
-		errorEvent: (after = 0, body) => set({ breaks: { after, how: "error", body } }),
-		errorStatus: (
-			status,
-			body = { error: { message: "scripted", type: "server_error", param: null, code: null } },
-			headers = {},
-		) =>
-			set({
-				instead: {
-					status,
-					body: typeof body === "string" ? body : JSON.stringify(body),
-					headers: { "content-type": "application/json", ...headers },
-				},
-			}),
-		raw: (body, contentType = "text/event-stream") =>
-			set({ instead: { status: 200, body, headers: { "content-type": contentType } } }),
-		withoutEndMarker: () => set({ endMarker: false }),
-		wholeBody: () => set({ whole: true }),
-		eventsAs: (contentType) => set({ eventsAs: contentType }),
-		status: (status) => set({ status }),
-		lie: (lies) => set({ lies: { ...script.lies, ...lies } }),
-	};
-	return self;
+
+	text = (text: string | string[]) => this.#add(wordsOf(text).map((word) => ({ kind: "text", text: word })));
+	reasoning = (text: string | string[]) => this.#add(wordsOf(text).map((word) => ({ kind: "reasoning", text: word })));
+
+	/** Adds a tool call, whose arguments are split into two pieces. */
+	toolCall(name: string, args: object, id?: string) {
+		const tools = (this.script.pieces ?? []).flatMap((piece) => (piece.kind === "tool" ? [piece.index] : []));
+		const index = new Set(tools).size;
+		const json = JSON.stringify(args);
+		const half = Math.ceil(json.length / 2);
+		return this.finish("tool_calls").#add([
+			{ kind: "tool", index, id: id ?? `call_${index}`, name, arguments: json.slice(0, half) },
+			{ kind: "tool", index, arguments: json.slice(half) },
+		]);
+	}
+
+	/** Sets the finish reason, which may be invalid. */
+	finish = (finish: string) => this.#set({ finish });
+	usage = (usage: ScriptUsage | null) => this.#set({ usage });
+	/** Waits this many milliseconds between events. */
+	trickle = (gapMs: number) => this.#set({ gapMs });
+	delay = (delayMs: number) => this.#set({ delayMs });
+	/** Sends nothing before the promise resolves. */
+	behind = (gate: Promise<void>) => this.#set({ gate });
+	/** Pauses after this many pieces until the promise resolves. */
+	pauseAfter = (after: number, until: Promise<void>) => this.#set({ pause: { after, until } });
+	hang = () => this.#set({ instead: "hang" });
+	reset = () => this.#set({ instead: "reset" });
+	/** Breaks the connection after this many pieces. */
+	dieAfter = (after: number) => this.#set({ breaks: { after, how: "reset" } });
+	/** Ends the body without an error after this many pieces, but without finish reason and end marker. */
+	endAfter = (after: number) => this.#set({ breaks: { after, how: "end" } });
+	/** Sends nothing after this many pieces, and keeps the connection open. */
+	stallAfter = (after: number) => this.#set({ breaks: { after, how: "stall" } });
+	/** Sends an error event after this many pieces, then `[DONE]`. */
+	errorEvent = (after = 0, body?: unknown) => this.#set({ breaks: { after, how: "error", body } });
+
+	errorStatus(
+		status: number,
+		given: unknown = { error: { message: "scripted", type: "server_error", param: null, code: null } },
+		more: Record<string, string> = {},
+	) {
+		const body = typeof given === "string" ? given : JSON.stringify(given);
+		return this.#set({ instead: { status, body, headers: { "content-type": "application/json", ...more } } });
+	}
+
+	raw = (body: string | Uint8Array, contentType = "text/event-stream") =>
+		this.#set({ instead: { status: 200, body, headers: { "content-type": contentType } } });
+	withoutEndMarker = () => this.#set({ endMarker: false });
+	wholeBody = () => this.#set({ whole: true });
+	eventsAs = (contentType: string) => this.#set({ eventsAs: contentType });
+	status = (status: number) => this.#set({ status });
+	lie = (lies: Partial<Script["lies"]>) => this.#set({ lies: { ...this.script.lies, ...lies } });
+
+	#set(change: Partial<Script>): this {
+		Object.assign(this.script, change);
+		return this;
+	}
+
+	#add(pieces: ReplyPiece[]): this {
+		return this.#set({ pieces: [...(this.script.pieces ?? []), ...pieces] });
+	}
 }
+
+export const reply = () => new Reply();
 
 /** Splits "a b c" into "a", " b" and " c", which joined are the text. */
 export function wordsOf(text: string | string[]): string[] {

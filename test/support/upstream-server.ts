@@ -19,6 +19,7 @@ import { untilEnd } from "./at-end.ts";
 import { waitUntilRead } from "./socket-queues.ts";
 import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
 import { type Answer, errorPayload, SINGLE_CHOICE, streamEvents, wholeBody } from "./upstream-wire.ts";
+import { waitFor } from "./wait.ts";
 
 export { reply };
 
@@ -52,10 +53,6 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 	let health = 200;
 	let probes = 0;
 	let open = 0;
-	const watchers = new Set<() => void>();
-	const changed = () => {
-		for (const watcher of watchers) watcher();
-	};
 
 	const server = Bun.serve({
 		port: options.port ?? 0,
@@ -85,7 +82,6 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 				finished = true;
 				open -= 1;
 				ending.resolve();
-				changed();
 			};
 			let finished = false;
 			open += 1;
@@ -94,14 +90,12 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 				end();
 			});
 			requests.push(seen);
-			changed();
 			return await respond(script, answer, seen, request.signal, end);
 		},
 	});
 
 	function probe(path: string): Response {
 		probes += 1;
-		changed();
 		if (path !== "/v1/models") return new Response(health === 200 ? "{}" : "no", { status: health });
 		return Response.json({ object: "list", data: [{ id: model, object: "model" }] }, { status: health });
 	}
@@ -222,25 +216,6 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		});
 	}
 
-	/** Resolves when `find` returns a value; calls it after every event. */
-	function waitFor<T>(what: string, find: () => T | undefined): Promise<T> {
-		return new Promise<T>((resolve, reject) => {
-			const timer = setTimeout(() => {
-				watchers.delete(look);
-				reject(new Error(`the upstream waited in vain for ${what}`));
-			}, WAIT_MS);
-			const look = () => {
-				const found = find();
-				if (found === undefined) return;
-				clearTimeout(timer);
-				watchers.delete(look);
-				resolve(found);
-			};
-			watchers.add(look);
-			look();
-		});
-	}
-
 	const url = `http://127.0.0.1:${server.port}/v1`;
 	return {
 		url,
@@ -268,12 +243,15 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			...more,
 		}),
 		/** Resolves with the nth POST since the start, counted from 1. */
-		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),
+		async waitForRequest(nth = 1) {
+			await waitFor(() => requests.length >= nth, `request ${nth}`, WAIT_MS);
+			return requests[nth - 1] as SeenRequest;
+		},
 		/** Resolves when the client of the nth POST has disconnected before the end of the response. */
-		waitForAbort: (nth = 1) =>
-			waitFor(`the abort of request ${nth}`, () =>
-				requests[nth - 1]?.abortedAtMs === undefined ? undefined : requests[nth - 1],
-			),
+		async waitForAbort(nth = 1) {
+			await waitFor(() => requests[nth - 1]?.abortedAtMs !== undefined, `the abort of request ${nth}`, WAIT_MS);
+			return requests[nth - 1] as SeenRequest;
+		},
 		count: () => ({
 			prompt: requests.reduce((sum, { tokens }) => sum + tokens.prompt, 0),
 			completion: requests.reduce((sum, { tokens }) => sum + tokens.completion, 0),

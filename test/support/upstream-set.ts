@@ -7,6 +7,7 @@ import { untilEnd } from "./at-end.ts";
 import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, withUpstream } from "./upstream-server.ts";
+import { waitFor } from "./wait.ts";
 
 /** Upstream specification; tests with their own server replace its URL. */
 export const UPSTREAM_SPEC: UpstreamSpec = {
@@ -18,14 +19,7 @@ export const UPSTREAM_SPEC: UpstreamSpec = {
 	keepAlive: true,
 };
 
-/** Waits until `condition` holds; throws after 25 s. */
-export async function until(condition: () => boolean): Promise<void> {
-	const endMs = performance.now() + 25_000;
-	while (!condition()) {
-		if (performance.now() > endMs) throw new Error("the condition never came");
-		await Bun.sleep(2);
-	}
-}
+export const until = (condition: () => boolean) => waitFor(condition, "the condition");
 
 /** Creates upstreams with one model on these servers, stopped at the end of the file. */
 export function upstreamsOver(

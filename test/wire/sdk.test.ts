@@ -109,7 +109,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))(
 			const user = { role: "user", content: `${recording.name}@0` };
 			for (const [client, answer] of Object.entries(sentBack(messageOf(events)))) {
 				const body = { model: modelOf(recording), messages: [user, answer, user], stream: true };
-				const response = await service.post("/v1/chat/completions", secret, body);
+				const response = await service.chat(secret, body);
 				expect([client, answer, response.status]).toEqual([client, answer, 200]);
 				await response.body?.cancel();
 			}

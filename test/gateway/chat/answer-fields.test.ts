@@ -22,7 +22,7 @@ async function whole(
 ): Promise<{ status: number; answer: Json; choice: Json; message: Json }> {
 	const { secret } = await service.customer();
 	upstream.next(wholeReply(answer));
-	const response = await service.post("/v1/chat/completions", secret, ask("hi", more));
+	const response = await service.chat(secret, ask("hi", more));
 	const body = (await response.json()) as { choices?: { message: Json }[] } & Json;
 	const choice = body.choices?.[0] ?? { message: {} };
 	return { status: response.status, answer: body, choice, message: choice.message };
@@ -31,7 +31,7 @@ async function whole(
 async function streamed(bodies: readonly Json[], more: Json = {}): Promise<Json[]> {
 	const { secret } = await service.customer();
 	upstream.next(streamReply(bodies));
-	const response = await service.post("/v1/chat/completions", secret, ask("hi", { stream: true, ...more }));
+	const response = await service.chat(secret, ask("hi", { stream: true, ...more }));
 	expect(response.status).toBe(200);
 	return jsonEvents(await response.text());
 }
@@ -83,7 +83,7 @@ describe("an answer whose message content comes in parts", () => {
 		const { accountId, secret } = await service.customer();
 		const odd = { content: [{ type: "hologram", data: "…" }] };
 		upstream.next(wholeReply(chatAnswer(odd, "stop", { usage: USAGE })));
-		expect((await service.post("/v1/chat/completions", secret, ask("hi"))).status).toBe(502);
+		expect((await service.chat(secret, ask("hi"))).status).toBe(502);
 		expect(Number((await onlyUsage(service, accountId)).charged_nano_usd)).toBe(0);
 		const events = await streamed([chatEvent({ content: "Forty" }), chatEvent(odd), chatEvent({}, "stop")]);
 		expect(events.at(-2)).toMatchObject({ error: { code: "upstream_error" } });
@@ -126,7 +126,7 @@ describe("an answer without a finish reason", () => {
 		const { secret } = await service.customer();
 		for (const bodies of [[usageEvent(9, 0)], [chatEvent({ role: "assistant", content: "" }), usageEvent(9, 0)], []]) {
 			upstream.next(streamReply(bodies));
-			const response = await service.post("/v1/chat/completions", secret, ask("hi", { stream: true }));
+			const response = await service.chat(secret, ask("hi", { stream: true }));
 			expect(response.status).toBe(502);
 		}
 		expect((await whole(chatAnswer({ content: "Forty-two" }, ""))).status).toBe(502);

@@ -1,14 +1,13 @@
 import { describe, expect } from "bun:test";
-import { priceOf } from "../../support/chat.ts";
 import {
 	type Cell,
-	type Charge,
 	dialectMatrix,
+	estimated,
+	exact,
 	expectCharge,
 	expectFree,
 	expectUsageOf,
 	PROMPT_TOKENS,
-	PROMPT_TOKENS_ESTIMATED,
 	streamedEvents,
 	wholeAnswer,
 } from "../../support/dialect-cells.ts";
@@ -40,25 +39,8 @@ interface Kind {
 	readonly more: Json;
 	readonly answer: () => Reply;
 	readonly shape: Shape;
-	readonly charge: (
-		cell: Cell<string>,
-		streamed: boolean,
-	) => Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd">;
+	readonly charge: (cell: Cell<string>, streamed: boolean) => ReturnType<typeof exact>;
 }
-
-const exact = (completion: number): ReturnType<Kind["charge"]> => ({
-	basis: "exact",
-	prompt: PROMPT_TOKENS,
-	completion,
-	nanoUsd: priceOf(PROMPT_TOKENS, completion),
-});
-
-const estimated = (completion: number): ReturnType<Kind["charge"]> => ({
-	basis: "estimated",
-	prompt: PROMPT_TOKENS_ESTIMATED,
-	completion,
-	nanoUsd: priceOf(PROMPT_TOKENS_ESTIMATED, completion),
-});
 
 const FIND = { type: "function", function: { name: "find", parameters: { type: "object", properties: {} } } };
 

@@ -312,7 +312,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("the gateway, sen
 		for (const stream of [false, true]) {
 			const before = upstream.requests.length;
 			const body = { model: `${dialect}${kind.model ?? ""}`, ...kind.body, stream };
-			const response = await service.post("/v1/chat/completions", secret, body);
+			const response = await service.chat(secret, body);
 			const text = await response.text();
 			if (kind.refused !== undefined) {
 				const { param, code } = (JSON.parse(text) as { error: Json }).error;
@@ -336,7 +336,7 @@ test("the next model of a route gets the messages in the form that it accepts", 
 		`${modelsOf("", "tool_choice", LISTED).join("\n")}\n${chatModel({ id: "tiny", url: (upstreams.get("tgi") as UpstreamServer).url, dialect: "tgi" }).replace("response_format, ", "")}\nroutes:\n  - { id: both, models: [tiny, vllm] }`,
 	);
 	const body = { model: "both", messages: [HI, long, HI], response_format: { type: "json_object" } };
-	const response = await service.post("/v1/chat/completions", secret, body);
+	const response = await service.chat(secret, body);
 	expect([response.status, response.headers.get("x-served-model")]).toEqual([200, "vllm"]);
 	const sent = (upstreams.get("vllm") as UpstreamServer).requests.at(-1)?.body as Sent;
 	expect(sent.messages?.[1]).toEqual({ role: "assistant", content: "", reasoning: LONG });

@@ -31,7 +31,7 @@ describe.each(Object.entries(TEXTS))(
 			for (const more of [{}, { max_tokens: 1_000 }]) {
 				const before = upstream.requests.length;
 				upstream.next(refusal(text), reply().text("a b").usage({ prompt: 7_476, completion: 2 }));
-				const response = await service.post("/v1/chat/completions", secret, ask("x", { stream, ...more }));
+				const response = await service.chat(secret, ask("x", { stream, ...more }));
 				expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('"a')]);
 				const sent = upstream.requests.slice(before).map(({ body: { max_tokens: limit } }) => limit);
 				expect(sent).toEqual([more.max_tokens ?? 1_024, undefined]);
@@ -60,5 +60,5 @@ test.each([
 		expect(upstream.requests.length).toBe(before + calls);
 	}
 	upstream.next(reply().text("a"));
-	expect((await service.post("/v1/chat/completions", secret, ask())).status).toBe(200);
+	expect((await service.chat(secret, ask())).status).toBe(200);
 });

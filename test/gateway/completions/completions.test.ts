@@ -1,15 +1,15 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { jsonEvents } from "../../support/raw-answer.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, type EndpointServer, withEndpoints } from "../../support/upstream-endpoints.ts";
-import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
+import { CHAT_DIALECTS, SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
-/** Dialects whose servers return only one choice per request. */
-const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
-const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
+const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.has(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
 
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
@@ -238,4 +238,20 @@ test("a field that would change the completion is refused if the server ignores 
 		200,
 		"echo, suffix, n, mystery, max_tokens",
 	]);
+});
+
+test("a request that fails by a bug after its settlement is still charged", async () => {
+	const { secret, accountId } = await service.customer();
+	const { stringify } = JSON;
+	const bug = spyOn(JSON, "stringify").mockImplementation(((value: unknown, ...more: []) => {
+		if ((value as { object?: string } | null)?.object === "text_completion") throw new TypeError("a bug");
+		return stringify(value, ...more);
+	}) as typeof JSON.stringify);
+	const response = await service.post("/v1/completions", secret, { model: "vllm", prompt: "a b c" });
+	bug.mockRestore();
+	expect([response.status, (await response.json()).error.code]).toEqual([500, "internal_error"]);
+	expect(await charged(accountId)).toMatchObject([{ charged: price(3, 3) }]);
+	const runbook = readFileSync(join(import.meta.dir, "../../../src/ops/runbook.md"), "utf8");
+	const [, page = ""] = /### TollgateInternalErrors\n\n(.*?)\n\n/s.exec(runbook) ?? [];
+	expect(page).toContain("Its usage record, by that id, says what was charged");
 });

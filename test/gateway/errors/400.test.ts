@@ -6,7 +6,7 @@ import { reply } from "../../support/upstream-server.ts";
 const { upstream, service } = await withChat({ dialect: "vllm" });
 const customer = await service.customer();
 
-const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
+const post = (body: unknown) => service.chat(customer.secret, body);
 
 const weather = { type: "function", function: { name: "weather" } };
 

@@ -60,13 +60,13 @@ test("a revoked key gets 401 api_key_revoked before the body is read", async () 
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to be applied");
 	await expect401(await service.get("/v1/models", secret), "api_key_revoked");
 	await expect401(await service.get("/v1/models/test-model", secret), "api_key_revoked");
-	await expect401(await service.post("/v1/chat/completions", secret, ask()), "api_key_revoked");
-	await expect401(await service.post("/v1/chat/completions", secret, "{"), "api_key_revoked");
+	await expect401(await service.chat(secret, ask()), "api_key_revoked");
+	await expect401(await service.chat(secret, "{"), "api_key_revoked");
 });
 
 test("an expired key gets 401 api_key_expired from the time of expiry on", async () => {
 	const expired = await service.key(accountId, { expiresAtMs: Date.now() - 60_000 });
-	await expect401(await service.post("/v1/chat/completions", expired.secret, ask()), "api_key_expired");
+	await expect401(await service.chat(expired.secret, ask()), "api_key_expired");
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
 });
 
@@ -78,12 +78,12 @@ test("no request with a 401 reached a model server or was charged", async () => 
 test("a model that the key may not use gets 403 model_not_allowed, also by an alias", async () => {
 	const { accountId, secret } = await service.customer({ settings: { models: ["other-model"] } });
 	for (const model of ["test-model", "nickname"]) {
-		const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask("hi", { model })));
+		const { status, error } = await errorOf(await service.chat(secret, ask("hi", { model })));
 		expect(status).toBe(403);
 		expect(error).toMatchObject({ code: "model_not_allowed", type: "permission_error", param: "model" });
 	}
 	await expectUncharged(service, accountId);
-	const allowed = await service.post("/v1/chat/completions", secret, ask("hi", { model: "other-model" }));
+	const allowed = await service.chat(secret, ask("hi", { model: "other-model" }));
 	expect(allowed.status).toBe(200);
 	await allowed.text();
 });
@@ -92,7 +92,7 @@ test("a suspended account gets 403 account_suspended at once", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.get("/v1/models", secret);
 	await suspendAccount(service.db.statements, accountId);
-	const post = () => service.post("/v1/chat/completions", secret, ask());
+	const post = () => service.chat(secret, ask());
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be applied");
 	const { status, error } = await errorOf(await post());
 	expect(status).toBe(403);
@@ -103,13 +103,13 @@ test("a suspended account gets 403 account_suspended at once", async () => {
 test("a key gets 403 sign_in_required before its owner's first sign-in", async () => {
 	const { id } = await createAccount(service.db.statements, { email: "new@example.com", vouched: false });
 	const { secret } = await service.key(id);
-	const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask()));
+	const { status, error } = await errorOf(await service.chat(secret, ask()));
 	expect(status).toBe(403);
 	expect(error).toMatchObject({ code: "sign_in_required", type: "permission_error", param: null });
 });
 
 const AMOUNTS = ["available_usd", "held_usd", "required_usd"];
-const post = (secret: string, body: unknown) => service.post("/v1/chat/completions", secret, body);
+const post = (secret: string, body: unknown) => service.chat(secret, body);
 
 test("an account that never paid gets 402 top_up_required, but can list models", async () => {
 	const accountId = await service.account({ credit: null });

@@ -9,7 +9,7 @@ const service = await withService({
 	limits: "  auth_failures_per_minute: 20\n  queue_length: 0",
 });
 
-const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
+const post = (secret: string, body: unknown = ask()) => service.chat(secret, body);
 
 describe("429 rate_limit_exceeded", () => {
 	test("has rate limit headers, as every answer of a limited key", async () => {
@@ -40,10 +40,8 @@ describe("429 rate_limit_exceeded", () => {
 		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
 		const leave = new AbortController();
 		const seen = upstream.requests.length;
-		const streamed = await service.post("/v1/chat/completions", secret, ask("hi", { stream: true }), {
-			signal: leave.signal,
-		});
-		const unary = service.post("/v1/chat/completions", secret, ask(), { signal: leave.signal }).catch(() => undefined);
+		const streamed = await service.chat(secret, ask("hi", { stream: true }), { signal: leave.signal });
+		const unary = service.chat(secret, ask(), { signal: leave.signal }).catch(() => undefined);
 		await upstream.waitForRequest(seen + 2);
 		const { status, error, headers } = await errorOf(await post(secret));
 		expect([status, error.code, headers.get("retry-after")]).toEqual([429, "rate_limit_exceeded", "1"]);
@@ -79,7 +77,7 @@ describe("503 overloaded", () => {
 		const seen = upstream.requests.length;
 		const leave = new AbortController();
 		const first = service
-			.post("/v1/chat/completions", secret, ask("hi", { model: "narrow-model" }), { signal: leave.signal })
+			.chat(secret, ask("hi", { model: "narrow-model" }), { signal: leave.signal })
 			.catch(() => undefined);
 		await upstream.waitForRequest(seen + 1);
 		const { status, error } = await errorOf(await post(secret, ask("hi", { model: "narrow-model" })));

@@ -98,6 +98,8 @@ const CASES: Readonly<Record<string, Case>> = {
 	"unpaid, with status 400": unpaid(json(400, said("x", { code: "billing_hard_limit_reached" }))),
 	"unpaid, in a 200": unpaid(json(200, said("x", { code: "insufficient_quota" }))),
 	"wrong key": unpaid(json(401, said("no such key"))),
+	"unknown model": unpaid(json(404, said("no such model"))),
+	"a redirect": unpaid(json(302, "", { location: "http://127.0.0.1:1/" })),
 };
 
 const PARAMS: Readonly<Record<string, string>> = {

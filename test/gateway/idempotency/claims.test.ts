@@ -272,32 +272,3 @@ test("kept copies of streams stay within the memory of account and gateway", asy
 	expect(of("d")).toEqual([null, null, "broken"]);
 	expect(copies.bytes()).toBe(0);
 });
-
-test("the answer to keep is written again after a failure while repetitions wait", async () => {
-	const clock = createManualClock();
-	const written: string[] = [];
-	let away = true;
-	const store = {
-		...claims,
-		keep: async () => {
-			if (away) throw new Error("away");
-			written.push("kept");
-		},
-		release: async () => void written.push("released"),
-	};
-	const running = createRunningClaims({ claims: store, clock, log: silentLog });
-	const claim = claimOf("k");
-	running.begin(claim);
-	running.keep(claim, new Uint8Array(1));
-	running.release(claim);
-	const turns = async () => {
-		for (let turn = 0; turn < 10; turn++) await Promise.resolve();
-	};
-	await turns();
-	expect(running.find("k")?.proof).toBe("p");
-	away = false;
-	clock.advance(1_000);
-	await turns();
-	expect(written).toEqual(["kept"]);
-	expect(running.find("k")).toBeUndefined();
-});

@@ -41,11 +41,13 @@ test("an answer to keep is written after an hour's outage, or at the gateway's s
 			if (away) throw new Error("away");
 			kept.push(id);
 		},
+		release: async ({ id }: Claim) => void kept.push(`${id} released`),
 	};
 	const running = createRunningClaims({ claims: store, clock, log: silentLog });
 	const [early, late] = [claimOf("early"), claimOf("late")];
 	running.begin(early);
 	running.keep(early, null);
+	running.release(early);
 	for (let s = 0; s < 3_600; s++) {
 		clock.advance(1_000);
 		await settled();

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { newRequestId } from "../../../src/base/id.ts";
 import { usageAnswer } from "../../../src/gateway/lookups/usage-lookup.ts";
+import { errorOf } from "../../support/chat.ts";
 import { COST, withLookups } from "./lookups-world.ts";
 
 const { service, complete } = await withLookups();
@@ -81,6 +82,13 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
+test("a request for a model without a reachable server is a 503 that may be retried", async () => {
+	const { secret } = await service.customer();
+	const response = await service.post("/v1/rerank", secret, { model: "gone", query: "q", documents: ["a"] });
+	expect(await errorOf(response)).toMatchObject({ status: 503, error: { code: "service_unavailable" } });
+	expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+});
+
 describe("a service that has no models for an endpoint", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
@@ -92,10 +100,9 @@ describe("a service that has no models for an endpoint", () => {
 		["/v1/batches/batch_1/cancel", {}],
 	])("POST %s is a 503 with x-should-retry: false", async (path, body) => {
 		const { secret } = await service.customer();
-		const response = await service.post(path, secret, body);
-		expect(response.status).toBe(503);
-		expect(response.headers.get("x-should-retry")).toBe("false");
-		expect((await response.json()).error).toMatchObject({ code: "service_unavailable", type: "server_error" });
+		const { status, error, headers } = await errorOf(await service.post(path, secret, body));
+		expect([status, headers.get("x-should-retry")]).toEqual([503, "false"]);
+		expect(error).toMatchObject({ code: "service_unavailable", type: "server_error" });
 		expect((await service.post(path, undefined, body)).status).toBe(401);
 	});
 

@@ -116,7 +116,7 @@ describe("a real answer matches the OpenAPI document", () => {
 		for (const stream of [false, true]) {
 			chats.next(reply().reasoning("hm").text("Looking.").toolCall("find", { q: 1 }));
 			const tools = [{ type: "function", function: { name: "find", parameters: {} } }];
-			const response = await service.post("/v1/chat/completions", secret, { model: "chat", messages, tools, stream });
+			const response = await service.chat(secret, { model: "chat", messages, tools, stream });
 			expect(await assertDescribed("/v1/chat/completions", "post", response)).toContain("find");
 		}
 	});

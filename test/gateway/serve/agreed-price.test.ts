@@ -5,17 +5,13 @@ import { batchesOf, batchModel, chatLine } from "../../batch/batch-service.ts";
 import { agree } from "../../support/agree.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
-import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
-import { chatModel, withService } from "../../support/service.ts";
+import { tinyModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const upstream = withUpstream("vllm");
-// With a context of 16 tokens, the reserved prompt equals the charged one, so a request costs what it reserves.
-const small = chatModel({ id: "small-model", url: upstream.url, dialect: "vllm" })
-	.replace("context_length: 8192", "context_length: 16")
-	.replace("max_output_tokens: 1024", "max_output_tokens: 16");
+const small = tinyModel(upstream.url, "small-model");
 const route = "routes: [{ id: cheap, models: [test-model, small-model], by: price }]";
 const service = await withService({ models: `${batchModel(upstream.url, { dialect: "vllm" })}\n${small}\n${route}` });
 const others = [await secondGateway(service), await secondGateway(service)];
@@ -30,80 +26,51 @@ const send = async (secret: string, body: unknown = ask(), url = service.url) =>
 };
 /** Prices per token that GET /v1/models shows, and the id of the rate card. */
 async function shown(secret: string) {
-	const response = await service.get("/v1/models/test-model", secret);
-	const {
-		pricing,
-		batch_pricing: lines,
-		rate_card: card,
-	} = (await response.json()) as {
-		[name in "pricing" | "batch_pricing"]: Record<string, string>;
-	} & { rate_card: string };
+	const { pricing, batch_pricing, rate_card } = await (await service.get("/v1/models/test-model", secret)).json();
 	const of = ({ prompt, completion }: Record<string, string>) => [prompt, completion];
-	return { own: of(pricing), lines: of(lines), card };
+	return { own: of(pricing), lines: of(batch_pricing), card: rate_card as string };
 }
 const LIST = { own: ["0.000001", "0.000002"], lines: ["0.0000005", "0.000001"], card: "test-model@1" };
 const OWN = { input: "3", cached_input: "3", output: "5" };
+const model = "test-model";
 
-const TERMS = [
-	{
-		name: "discounts for all models",
-		terms: { discount: "25" },
-		own: ["0.00000075", "0.0000015"],
-		lines: ["0.000000375", "0.00000075"],
-	},
-	{
-		name: "discounts of 100 % for a model",
-		terms: { model: "test-model", discount: "100" },
-		own: ["0", "0"],
-		lines: ["0", "0"],
-	},
-	{
-		name: "own rates of a model",
-		terms: { model: "test-model", rates: OWN },
-		own: ["0.000003", "0.000005"],
-		lines: ["0.000003", "0.000005"],
-	},
-];
+test.each([
+	["discounts for all models", { discount: "25" }, ["0.00000075", "0.0000015"], ["0.000000375", "0.00000075"]],
+	["discounts of 100 % for a model", { model, discount: "100" }, ["0", "0"], ["0", "0"]],
+	["own rates of a model", { model, rates: OWN }, ["0.000003", "0.000005"], ["0.000003", "0.000005"]],
+])("%s apply to requests and batch lines of the agreement's account only", async (_, terms, own, lines) => {
+	const [customer, other] = [await service.customer(), await service.customer()];
+	const { id } = await agree(service.db, customer.accountId, terms);
+	expect(await shown(customer.secret)).toEqual({ own, lines, card: `test-model@1#${id}` });
+	expect(await shown(other.secret)).toEqual(LIST);
 
-test.each(TERMS)(
-	"$name apply to requests and batch lines of the agreement's account only",
-	async ({ terms, own, lines }) => {
-		const [customer, other] = [await service.customer(), await service.customer()];
-		const { id } = await agree(service.db, customer.accountId, terms);
-		expect(await shown(customer.secret)).toEqual({ own, lines, card: `test-model@1#${id}` });
-		expect(await shown(other.secret)).toEqual(LIST);
+	upstream.always(() => reply().text("a b c d"));
+	const nano = ([prompt, completion]: string[]) => Math.round((6 * Number(prompt) + 4 * Number(completion)) * 1e9);
+	for (const { secret } of [customer, other]) expect(await send(secret)).toBe(200);
+	const row = await onlyUsage(service, customer.accountId);
+	expect([row.charged, row.rate_card_id]).toEqual([nano(own), `test-model@1#${id}`]);
+	const listed = await onlyUsage(service, other.accountId);
+	expect([listed.charged, listed.rate_card_id]).toEqual([priceOf(6, 4), "test-model@1"]);
+	const [usage] = await sql`select * from usage_event where account_id = ${customer.accountId}`;
+	const { rateCard, linesTotalNanoUsd } = await requestDetail(statements, usage as never);
+	expect([rateCard, linesTotalNanoUsd ?? 0]).toEqual([`test-model@1#${id}`, row.charged as never]);
 
-		upstream.always(() => reply().text("a b c d"));
-		const nano = ([prompt, completion]: string[]) => Math.round((6 * Number(prompt) + 4 * Number(completion)) * 1e9);
-		for (const { secret } of [customer, other]) expect(await send(secret)).toBe(200);
-		const row = await onlyUsage(service, customer.accountId);
-		expect([row.charged, row.rate_card_id]).toEqual([nano(own), `test-model@1#${id}`]);
-		const listed = await onlyUsage(service, other.accountId);
-		expect([listed.charged, listed.rate_card_id]).toEqual([priceOf(6, 4), "test-model@1"]);
-		const [usage] = await sql`select * from usage_event where account_id = ${customer.accountId}`;
-		const { rateCard, linesTotalNanoUsd } = await requestDetail(statements, usage as never);
-		expect([rateCard, linesTotalNanoUsd ?? 0]).toEqual([`test-model@1#${id}`, row.charged as never]);
+	const batch = await batches.run(customer.secret, [chatLine("1", "one two three")]);
+	expect(batch.request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
+	await service.settled();
+	const ofLine = (await service.usage(customer.accountId)).find(({ batch_id }) => batch_id === batch.id);
+	expect(Number(ofLine?.charged_nano_usd)).toBe(nano(lines));
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 
-		const batch = await batches.run(customer.secret, [chatLine("1", "one two three")]);
-		expect(batch.request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
-		await service.settled();
-		const ofLine = (await service.usage(customer.accountId)).find(({ batch_id }) => batch_id === batch.id);
-		expect(Number(ofLine?.charged_nano_usd)).toBe(nano(lines));
-		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
-
-		await agree(service.db, customer.accountId, { model: "model" in terms ? terms.model : null });
-		expect(await shown(customer.secret)).toEqual(LIST);
-	},
-);
+	await agree(service.db, customer.accountId, { model: "model" in terms ? terms.model : null });
+	expect(await shown(customer.secret)).toEqual(LIST);
+});
 
 test("a request keeps its price if a price agreement begins or ends meanwhile", async () => {
 	const { accountId, secret } = await service.customer();
 	for (const [at, terms] of [{ discount: "50" }, {}].entries()) {
 		upstream.next(reply().text("a b c d").trickle(100));
-		const client = await openRaw(
-			service.url,
-			rawPost("/v1/chat/completions", secret, ask("one two three", { stream: true })),
-		);
+		const client = await service.openChat(secret, ask("one two three", { stream: true }));
 		await client.until('"content":"a"');
 		await agree(service.db, accountId, terms);
 		await client.until("[DONE]");
@@ -136,8 +103,7 @@ test("a route by price first tries the model that is cheapest for the account", 
 	const [customer, other] = [await service.customer(), await service.customer()];
 	await agree(service.db, customer.accountId, { model: "small-model", discount: "10" });
 	const body = ask("one two three", { model: "cheap", max_tokens: 8 });
-	const servedTo = async (secret: string) =>
-		(await service.post("/v1/chat/completions", secret, body)).headers.get("x-served-model");
+	const servedTo = async (secret: string) => (await service.chat(secret, body)).headers.get("x-served-model");
 	expect([await servedTo(customer.secret), await servedTo(other.secret)]).toEqual(["small-model", "test-model"]);
 	await service.settled();
 	const [row] = await service.usage(customer.accountId);

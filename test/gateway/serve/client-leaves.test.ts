@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
-import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
@@ -14,7 +13,7 @@ test.each([60, 5_000])("a client that leaves %i ms before an unstreamed answer p
 	vllm.next(reply().text("a b").delay(delayMs));
 	const nth = vllm.requests.length + 1;
 	const { accountId, secret } = await service.customer();
-	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, {})));
+	const client = await service.openChat(secret, ask(QUESTION, {}));
 	await vllm.waitForRequest(nth);
 	client.leave();
 	expect(await onlyUsage(service, accountId)).toMatchObject({
@@ -27,7 +26,7 @@ test.each([60, 5_000])("a client that leaves %i ms before an unstreamed answer p
 test("a stream whose client disconnects after [DONE] counts as finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();
-	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));
+	const client = await service.openChat(secret, ask(QUESTION, { stream: true }));
 	await client.until("[DONE]");
 	client.leave();
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 2 });
@@ -39,17 +38,14 @@ test("requests whose clients disconnect at any moment are settled once", async (
 	const sent = LONG ? 120 : 60;
 	await Promise.all(
 		Array.from({ length: sent }, async (_, at) => {
-			const client = await openRaw(
-				service.url,
-				rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: at % 3 > 0 })),
-			);
+			const client = await service.openChat(secret, ask(QUESTION, { stream: at % 3 > 0 }));
 			await Bun.sleep((at * 7) % 23);
 			client.leave();
 		}),
 	);
 	// When this request is answered, all earlier requests have ended. A client that left during the key look-up has no
 	// usage row.
-	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
+	expect((await (await service.chat(secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();
 	const rows = await service.usage(accountId);
 	expect(rows.length).toBeGreaterThan(0);

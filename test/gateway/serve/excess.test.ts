@@ -25,7 +25,7 @@ const HOWS: How[] = ["whole", "finished", "upstream_died", "client_left"];
 async function answered(secret: string, how: How = "whole"): Promise<void> {
 	if (how === "whole") {
 		vllm.next(reply().text("a").usage({ prompt: 6, completion: 8_000 }));
-		const response = await service.post("/v1/chat/completions", secret, ask("hi", { max_tokens: 1 }));
+		const response = await service.chat(secret, ask("hi", { max_tokens: 1 }));
 		expect(response.status).toBe(200);
 		await response.text();
 		return;

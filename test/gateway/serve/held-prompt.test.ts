@@ -48,7 +48,7 @@ for (const [name, content] of Object.entries(PROMPTS))
 			const { secret } = await service.customer();
 			const body = JSON.stringify({ model: "test-model", stream, messages: [{ role: "user", content }] });
 			const leave = new AbortController();
-			const ask = () => service.post("/v1/chat/completions", secret, body, { signal: leave.signal });
+			const ask = () => service.chat(secret, body, { signal: leave.signal });
 			const first = ask().catch(() => {});
 			await waitFor(() => waiting.length === 1, "the first one to be sent");
 			const before = heldBytes();

@@ -1,25 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
-import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { eventsOf, parseRaw } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 /** The HTTP status is held back until the first event, for a limited time. Comments keep an idle stream open. */
 
-const first = withUpstream("vllm");
-const second = withUpstream("vllm");
 /** Each test has its own server and model, so that the tests can wait in parallel. */
-const failing = withUpstream("vllm");
-const slow = withUpstream("vllm");
-const stalling = withUpstream("vllm");
-const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
+const [failing, slow, stalling] = [withUpstream("vllm"), withUpstream("vllm"), withUpstream("vllm")];
 const service = await withService({
-	models: [
-		pair,
-		chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
-		chatModel({ id: "slow-model", url: slow.url, dialect: "vllm" }),
-		chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
-	].join("\n"),
+	models: Object.entries({ "failing-model": failing, "slow-model": slow, "stalling-model": stalling })
+		.map(([id, { url }]) => chatModel({ id, url, dialect: "vllm" }))
+		.join("\n"),
 	limits: "  status_hold_s: 1\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
@@ -27,10 +19,7 @@ describe("a failure of the model server before the first event", () => {
 	test.concurrent("comes after the status and a comment if the wait is long", async () => {
 		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
-		const client = await openRaw(
-			service.url,
-			rawPost("/v1/chat/completions", secret, ask("hi", { model: "failing-model", stream: true })),
-		);
+		const client = await service.openChat(secret, ask("hi", { model: "failing-model", stream: true }));
 		const early = parseRaw(await client.until("\r\n\r\n"));
 		expect(early.status).toBe(200);
 		expect(early.headers.get("x-request-id")).toMatch(/^req_/);
@@ -55,7 +44,7 @@ describe("a stream without new output", () => {
 		slow.next(reply().delay(3_500).text("a b"));
 		const { accountId, secret } = await service.customer();
 		const body = ask("one two three", { model: "slow-model", stream: true, stream_options: { include_usage: true } });
-		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
+		const client = await service.openChat(secret, body);
 		const raw = parseRaw(await client.until("[DONE]"));
 		client.leave();
 		// One comment comes with the status, then one for each second of silence.
@@ -69,7 +58,7 @@ describe("a stream without new output", () => {
 		stalling.next(reply().text("a b").stallAfter(1));
 		const { secret } = await service.customer();
 		const body = ask("one two three", { model: "stalling-model", stream: true });
-		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
+		const client = await service.openChat(secret, body);
 		const events = eventsOf(parseRaw(await client.until(": \n\n")).body);
 		client.leave();
 		expect(events).toMatchObject([{ choices: [{ delta: { content: "a" } }] }, ":"]);

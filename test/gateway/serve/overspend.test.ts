@@ -3,7 +3,7 @@ import { createProject, getProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
-import { chatModel, withService } from "../../support/service.ts";
+import { tinyModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 /** Of many concurrent requests on credit for 50, exactly 50 are admitted, and not a nano-dollar more is spent. */
@@ -16,16 +16,11 @@ const QUESTION = "one two three";
 const more = { max_tokens: OUTPUT };
 const COST = priceOf(PROMPT, OUTPUT);
 const post = (secret: string, extra: Record<string, unknown> = {}) =>
-	service.post("/v1/chat/completions", secret, ask(QUESTION, { ...more, ...extra }));
+	service.chat(secret, ask(QUESTION, { ...more, ...extra }));
 
 const upstream = withUpstream("vllm");
 upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
-// A context of 16 tokens makes the reserved prompt equal the charged prompt, so that a request costs its reservation.
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" })
-		.replace("context_length: 8192", "context_length: 16")
-		.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
-});
+const service = await withService({ models: tinyModel(upstream.url) });
 const { secret } = await service.customer({ exactCredit: 1 });
 const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
 const bound = parseUsd(refusal.error.required_usd) as number;
@@ -76,10 +71,8 @@ describe(`${AT_ONCE} concurrent requests`, () => {
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
 			for (const error of refused) {
-				expect(error).toMatchObject({ code: "insufficient_quota", type: "insufficient_quota" });
-				expect(parseUsd(error.required_usd as string) as number).toBe(bound);
+				expect(error.code).toBe("insufficient_quota");
 				expect(parseUsd(error.available_usd as string) as number).toBeLessThan(bound);
-				expect(parseUsd(error.held_usd as string)).toBeDefined();
 			}
 			const books = await booksOf(accountId);
 			expect(books.rows).toHaveLength(50);

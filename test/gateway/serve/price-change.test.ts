@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
-import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withChat } from "../../support/service.ts";
 import { reply } from "../../support/upstream-server.ts";
 
@@ -9,10 +8,7 @@ const { upstream, service } = await withChat({ dialect: "vllm" });
 test("a running request is charged the price from before a price change", async () => {
 	const before = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
-	const client = await openRaw(
-		service.url,
-		rawPost("/v1/chat/completions", before.secret, ask("one two three", { stream: true })),
-	);
+	const client = await service.openChat(before.secret, ask("one two three", { stream: true }));
 	await client.until('"content":"a"');
 
 	await service.serve(
@@ -22,7 +18,7 @@ test("a running request is charged the price from before a price change", async 
 	);
 	const after = await service.customer();
 	upstream.next(reply().text("a b c d"));
-	await (await service.post("/v1/chat/completions", after.secret, ask())).text();
+	await (await service.chat(after.secret, ask())).text();
 
 	await client.until("[DONE]");
 	client.leave();
@@ -40,13 +36,10 @@ test("a running request is charged the price from before a price change", async 
 test("a removed model finishes its running request and returns 404 to the next", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
-	const client = await openRaw(
-		service.url,
-		rawPost("/v1/chat/completions", secret, ask("one two three", { stream: true })),
-	);
+	const client = await service.openChat(secret, ask("one two three", { stream: true }));
 	await client.until('"content":"a"');
 	await service.serve(chatModel({ id: "another-model", url: upstream.url, dialect: "vllm" }));
-	const response = await service.post("/v1/chat/completions", secret, ask());
+	const response = await service.chat(secret, ask());
 	expect(response.status).toBe(404);
 	await response.text();
 	await client.until("[DONE]");

@@ -8,7 +8,7 @@ import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
-import { chatModel, withService } from "../../support/service.ts";
+import { tinyModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -20,11 +20,7 @@ const TEXT = "a b c d e f g h";
 const YESTERDAY = new Date(Date.now() - 24 * 3_600_000).toISOString().slice(0, 10);
 
 const upstream = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" })
-		.replace("context_length: 8192", "context_length: 16")
-		.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
-});
+const service = await withService({ models: tinyModel(upstream.url) });
 const { sql, statements, tx } = service.db;
 const gateways = [service.url, (await secondGateway(service)).url];
 
@@ -59,9 +55,6 @@ async function booksOf(accountId: string) {
 		from budget b, budget_spent(b.id) as s(spent) where b.id = ${accountId}`;
 	return row as unknown as { credit: number; free: number; spent: number; used: number; left: number };
 }
-const spent = (accountId: string, count: number) =>
-	waitFor(async () => (await service.usage(accountId)).length === count, `${count} settlements`);
-const reconciled = async () => (await service.reconciled()).filter(({ ok }) => !ok);
 
 test("promotional credit that expires in a burst of requests stops no paid request", async () => {
 	upstream.always(() => reply().text(TEXT).usage(USAGE).delay(5));
@@ -83,11 +76,11 @@ test("promotional credit that expires in a burst of requests stops no paid reque
 	};
 	const statuses = (await Promise.all(Array.from({ length: 16 }, sender))).flat();
 	expect(new Set(statuses)).toEqual(new Set([200]));
-	await spent(accountId, AT_ONCE);
+	await waitFor(async () => (await service.usage(accountId)).length === AT_ONCE, "all settlements");
 	const { credit, used } = await booksOf(accountId);
 	// Unused promotional credit is taken back, so the remaining credit is the paid credit.
 	expect(credit).toBe(AT_ONCE + used);
 	expect(used).toBeGreaterThanOrEqual(10);
 	expect(used).toBeLessThanOrEqual(AT_ONCE - 16);
-	expect(await reconciled()).toEqual([]);
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { uuidFromId } from "../../../src/base/id.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { ask } from "../../support/chat.ts";
@@ -11,13 +12,11 @@ import { waitFor } from "../../support/wait.ts";
 /** Each test has its own model, so that parallel tests do not receive each other's answers. */
 
 const upstream = withUpstream("vllm");
-const stalling = withUpstream("vllm");
 const failing = withUpstream("vllm");
 const service = await withService({
 	models: [
 		chatModel({ url: upstream.url, dialect: "vllm" }),
 		chatModel({ id: "other-model", url: upstream.url, dialect: "vllm" }),
-		chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
 		chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
 	].join("\n"),
 });
@@ -33,9 +32,7 @@ interface Sent {
 async function send(secret: string, body: unknown, path = CHAT, init: RequestInit = {}): Promise<Sent> {
 	const response = await service.post(path, secret, body, init);
 	const { error } = (await response.json()) as { error: Sent["error"] };
-	const hex = (response.headers.get("x-request-id") ?? "").slice("req_".length);
-	const uuid = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-	return { status: response.status, uuid, error };
+	return { status: response.status, uuid: uuidFromId(response.headers.get("x-request-id") ?? "") as string, error };
 }
 
 const refused = async (accountId: string) => [
@@ -80,7 +77,7 @@ test.concurrent("refused requests are stored with account, key and model, withou
 	await send(secret, ask("canary-prompt", { temperature: "canary-prompt" }));
 	await send(secret, `{"messages": "canary-prompt`);
 	const limited = await service.key(accountId, { requestsPerMinute: 1 });
-	await (await service.post(CHAT, limited.secret, ask("canary-prompt"))).text();
+	await (await service.chat(limited.secret, ask("canary-prompt"))).text();
 	// A rate-limited request is refused before its body is read, so its row has no model.
 	await send(limited.secret, ask("canary-prompt"));
 	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });

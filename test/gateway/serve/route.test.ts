@@ -54,7 +54,7 @@ afterEach(() => {
 });
 
 async function post(secret: string, more: Record<string, unknown>, text = "one two three") {
-	const response = await service.post("/v1/chat/completions", secret, ask(text, { model: "auto", ...more }));
+	const response = await service.chat(secret, ask(text, { model: "auto", ...more }));
 	return { response, served: response.headers.get("x-served-model") };
 }
 

@@ -58,17 +58,6 @@ describe("every endpoint of the gateway", () => {
 		});
 		expect(road.refused).toMatchObject([{ keyId: road.key.id, endpoint: endpoint.name, model: null }]);
 	});
-
-	test.each(PATHS.filter(([, { name }]) => name !== "chat" && name !== "completions"))(
-		"%s is unavailable if no model is set up, whatever the request body",
-		async (path, endpoint) => {
-			const road = createRoad();
-			expect(await errorOf(endpoint.answer(road.deps, fakeRequest({}, path).connection))).toMatchObject({
-				status: 503,
-				code: "service_unavailable",
-			});
-		},
-	);
 });
 
 describe("a key that may not be used (revoked, expired, suspended)", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ask } from "../../support/chat.ts";
-import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { openRaw, parseRaw } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -29,7 +29,7 @@ test("a gateway's stop answers every waiting request with a 503 that costs nothi
 	// Loads the key into memory, because a request that waits for its key at the stop would not read its body.
 	await service.get("/v1/key", secret);
 	const open = async (body: object, headers?: Record<string, string>) =>
-		openRaw(service.url, rawPost(PATH, secret, { ...ask(), ...body }, headers));
+		service.openChat(secret, { ...ask(), ...body }, headers);
 	const sent = async (...args: Parameters<typeof open>) => {
 		upstream.next(reply().hang());
 		const nth = upstream.requests.length + 1;

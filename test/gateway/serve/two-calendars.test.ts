@@ -21,10 +21,7 @@ function twoZones(): { begun: string; notBegun: string; dayBefore: string } {
 	return { begun: zoneOf(aheadH), notBegun: zoneOf(aheadH - 2), dayBefore: today.subtract({ days: 1 }).toString() };
 }
 const chat = async (secret: string) => {
-	const answer = await service.post("/v1/chat/completions", secret, {
-		model: "test-model",
-		messages: [{ role: "user", content: "hi" }],
-	});
+	const answer = await service.chat(secret, { model: "test-model", messages: [{ role: "user", content: "hi" }] });
 	return { status: answer.status, text: await answer.text() };
 };
 

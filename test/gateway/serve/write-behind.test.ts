@@ -13,11 +13,7 @@ const COST = priceOf(6, 3);
 async function send(secret: string, count: number): Promise<void> {
 	const answers = await Promise.all(
 		Array.from({ length: count }, async (_, at) => {
-			const response = await service.post(
-				"/v1/chat/completions",
-				secret,
-				ask("one two three", { stream: at % 2 === 0 }),
-			);
+			const response = await service.chat(secret, ask("one two three", { stream: at % 2 === 0 }));
 			await response.text();
 			return response.status;
 		}),

@@ -180,21 +180,14 @@ test("a recording with contradictory headers is refused before it is sent", asyn
 });
 
 test.each([
-	["no file", { file: undefined, param: "file" }],
-	["an empty file", { file: new File([], "a.wav"), param: "file" }],
-	["a file that is text", { file: "text", param: "file" }],
-	["an unknown format", { response_format: "docx", param: "response_format" }],
-	["subtitles as a stream", { response_format: "srt", stream: "true", param: "response_format" }],
-	["a temperature that is none", { temperature: "hot", param: "temperature" }],
-])("a transcription request with %s gets a 400 that names the field", async (_, { param, ...fields }) => {
+	["no file", "file", {}],
+	["subtitles as a stream", "response_format", { response_format: "srt", stream: "true" }],
+])("a transcription request with %s gets a 400 that names the field", async (_, param, fields) => {
 	const { secret } = await service.customer();
-	const body = new FormData();
-	body.append("model", "audio-openai");
-	if (!("file" in fields)) body.append("file", new File([wavOf(1)], "a.wav"));
-	for (const [name, value] of Object.entries(fields)) if (value !== undefined) body.append(name, value as string);
+	const body = form("audio-openai", fields);
+	if (param === "file") body.delete("file");
 	const response = await post(secret, body);
-	expect(response.status).toBe(400);
-	expect((await response.json()).error.param).toBe(param);
+	expect([response.status, (await response.json()).error.param]).toEqual([400, param]);
 });
 
 test("JSON instead of a form gets a 415, a malformed form a 400", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { parseRaw } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { withUpstream } from "../../support/upstream-server.ts";
 
@@ -10,14 +11,16 @@ const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replac
 	"[completions]",
 );
 const retired = `${chatModel({ id: "gone-model", url: upstream.url })}\n    retires_on: 2020-01-01`;
-const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}` });
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}`,
+	limits: "  body_mb: 1",
+});
+const MB = 1024 * 1024;
 const customer = await service.customer();
 
 test("an unknown model gets 404 model_not_found with its shortened name", async () => {
 	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
-		const { status, error } = await errorOf(
-			await service.post("/v1/chat/completions", customer.secret, ask("hi", { model })),
-		);
+		const { status, error } = await errorOf(await service.chat(customer.secret, ask("hi", { model })));
 		expect(status).toBe(404);
 		expect(error).toMatchObject({ code: "model_not_found", type: "invalid_request_error", param: "model" });
 		expect((error.message as string).length).toBeLessThan(300);
@@ -27,7 +30,7 @@ test("an unknown model gets 404 model_not_found with its shortened name", async 
 });
 
 test("a retired model gets 404 model_not_found with its retirement day", async () => {
-	const asked = await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "gone-model" }));
+	const asked = await service.chat(customer.secret, ask("hi", { model: "gone-model" }));
 	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
 		const { status, error } = await errorOf(answer);
 		expect(status).toBe(404);
@@ -39,9 +42,7 @@ test("a retired model gets 404 model_not_found with its retirement day", async (
 });
 
 test("a model that supports no chats gets 404 unsupported_mode", async () => {
-	const { status, error } = await errorOf(
-		await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "old-model" })),
-	);
+	const { status, error } = await errorOf(await service.chat(customer.secret, ask("hi", { model: "old-model" })));
 	expect(status).toBe(404);
 	expect(error).toMatchObject({ code: "unsupported_mode", type: "invalid_request_error", param: "model" });
 });
@@ -136,7 +137,83 @@ describe("404 not_found", () => {
 	});
 });
 
-test("no request with a 404 reached a model server or was charged", async () => {
+test("a wrong method gets 405 method_not_allowed with the allowed method", async () => {
+	const cases = [
+		["GET", "/v1/chat/completions", "POST"],
+		["DELETE", "/v1/chat/completions", "POST"],
+		["PUT", "/v1/chat/completions/?a=b", "POST"],
+		["POST", "/v1/models", "GET"],
+		["DELETE", "/v1/models/test-model", "GET"],
+	];
+	for (const [method = "", path = "", allowed = ""] of cases) {
+		const response = await fetch(`${service.url}${path}`, {
+			method,
+			headers: { authorization: `Bearer ${customer.secret}` },
+		});
+		const { status, error, headers } = await errorOf(response);
+		expect(status).toBe(405);
+		expect(error).toMatchObject({ code: "method_not_allowed", type: "invalid_request_error", param: null });
+		expect(headers.get("allow")).toBe(allowed);
+	}
+});
+
+describe("413 payload_too_large", () => {
+	test("refuses a body by its declared length before it is sent", async () => {
+		const client = await service.openChat(customer.secret, "{", { "content-length": String(2 * MB) });
+		await client.until('"payload_too_large"');
+		const { status, headers, body } = parseRaw(client.text());
+		client.leave();
+		expect(status).toBe(413);
+		expect(headers.get("x-request-id")).toMatch(/^req_/);
+		expect(JSON.parse(body)).toMatchObject({
+			error: { type: "invalid_request_error", param: null, code: "payload_too_large" },
+		});
+	});
+
+	test("refuses a body that was sent completely", async () => {
+		const { status, error } = await errorOf(await service.chat(customer.secret, ask("x".repeat(2 * MB))));
+		expect(status).toBe(413);
+		expect(error).toMatchObject({ code: "payload_too_large", type: "invalid_request_error" });
+	});
+
+	test("accepts a body just below the limit", async () => {
+		const { status, error } = await errorOf(
+			await service.chat(customer.secret, ask("x".repeat(MB - 1_000), { model: "none" })),
+		);
+		expect([status, error.code]).toEqual([404, "model_not_found"]);
+	});
+});
+
+describe("415 unsupported_media_type", () => {
+	const packed = (path: string, coding: string, type: string) =>
+		fetch(`${service.url}${path}`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": type, "content-encoding": coding },
+			body: JSON.stringify(ask("hi", { model: "none" })),
+		});
+
+	test.each(["gzip", "br", "zstd", "deflate", "x-other", "identity, gzip"])(
+		"names the refused content coding %s",
+		async (coding) => {
+			for (const path of ["/v1/chat/completions", "/v1/completions"]) {
+				const { status, error, headers } = await errorOf(await packed(path, coding, "application/json"));
+				expect([status, error.code, error.param]).toEqual([415, "unsupported_media_type", "content-encoding"]);
+				expect(headers.get("accept-encoding")).toBe("identity");
+			}
+		},
+	);
+
+	test("has no Accept-Encoding header if only the content type is wrong", async () => {
+		const { status, headers } = await errorOf(await packed("/v1/chat/completions", "identity", "text/plain"));
+		expect([status, headers.get("accept-encoding")]).toEqual([415, null]);
+	});
+
+	test("is not returned for the content coding `identity`", async () => {
+		expect((await packed("/v1/chat/completions", "identity", "application/json")).status).toBe(404);
+	});
+});
+
+test("no refused request reached a model server or was charged", async () => {
 	await expectUncharged(service, customer.accountId);
 	expect(upstream.requests).toHaveLength(0);
 });

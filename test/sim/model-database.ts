@@ -62,6 +62,8 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 	const appendKey = (key: SimKey) =>
 		model.append("key", key.id, keyFields(key, model.dailyCaps.get(key.id)) as unknown as Record<string, unknown>);
 
+	const ask = <T>(call: Call, label: string, work: () => T) => call(label, server.atOnce(work));
+
 	return {
 		get up() {
 			return server.up;
@@ -73,25 +75,14 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		standby,
 		heartbeats: (call) =>
 			withHistory(historyOf(call), {
-				join: (id, ttlMs, after) =>
-					call(
-						"join",
-						server.atOnce(() => model.join(id, ttlMs, after)),
-					),
-				position: () =>
-					call(
-						"position",
-						server.atOnce(() => model.position()),
-					),
+				join: (id, ttlMs, after) => ask(call, "join", () => model.join(id, ttlMs, after)),
+				position: () => ask(call, "position", () => model.position()),
 				goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
 				heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
 				readAfter: async (seq) => {
 					const look = historyOf(call).look();
-					const page = server.atOnce(() => ({
-						entries: model.log.slice(seq, seq + 50),
-						place: model.position().server,
-					}));
-					const { entries, place } = await call("read log", page);
+					const page = () => ({ entries: model.log.slice(seq, seq + 50), place: model.position().server });
+					const { entries, place } = await ask(call, "read log", page);
 					if (entries.length > 0) look(place);
 					return entries;
 				},
@@ -99,20 +90,12 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			}),
 		fence: (call) => ({
 			server: () =>
-				call(
-					"which server",
-					server.atOnce(() => ({ mark: model.server, unquietMs: quietServers.has(model.server) ? 0 : LEASE_TTL_MS })),
-				),
-			quiet: (mark) =>
-				call(
-					"quiet",
-					server.atOnce(() => void quietServers.add(mark)),
-				),
-			live: () =>
-				call(
-					"live",
-					server.atOnce(() => model.live()),
-				),
+				ask(call, "which server", () => ({
+					mark: model.server,
+					unquietMs: quietServers.has(model.server) ? 0 : LEASE_TTL_MS,
+				})),
+			quiet: (mark) => ask(call, "quiet", () => void quietServers.add(mark)),
+			live: () => ask(call, "live", () => model.live()),
 			silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
 			lagging: ({ seq, atMicros }) =>
 				call("lagging", (done, fail) => {
@@ -124,12 +107,11 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		ledger: (call, name, id, epoch) => ledgerStore(world, server, { call, name }, id, epoch),
 		keyLoader: (call) => async (digest) => {
 			const look = historyOf(call).look();
-			const row = server.atOnce(() => {
+			const { loaded, place } = await ask(call, "load key", () => {
 				const key = world.keys.get(digest);
 				const loaded = key ? loadedKey(key) : { seq: model.seq(), key: null, account: null };
 				return { loaded, place: model.position().server };
 			});
-			const { loaded, place } = await call("load key", row);
 			look(place);
 			return loaded;
 		},
@@ -209,41 +191,19 @@ function ledgerStore(
 				(error) => fail(asLedgerError(error)),
 			),
 		);
+	const ask = <T>(label: string, work: () => T) => call(label, server.atOnce(work));
 	return {
-		grant: (requests) =>
-			call(
-				"grant",
-				server.atOnce(() => model.grant(id, epoch, requests)),
-			),
-		giveBack: (requests) =>
-			call(
-				"return",
-				server.atOnce(() => model.giveBack(id, epoch, requests)),
-			),
+		grant: (requests) => ask("grant", () => model.grant(id, epoch, requests)),
+		giveBack: (requests) => ask("return", () => model.giveBack(id, epoch, requests)),
 		flush(settled, open) {
 			// Copies the settlements when they are sent, because the statement may arrive after the writer has dropped them.
 			const events = [...settled];
-			return call(
-				"flush",
-				server.atOnce(() => model.flush(id, epoch, events, open)),
-			);
+			return ask("flush", () => model.flush(id, epoch, events, open));
 		},
-		settleLate: (event) =>
-			call(
-				"settle late",
-				server.atOnce(() => model.settleLate(id, epoch, event)),
-			),
+		settleLate: (event) => ask("settle late", () => model.settleLate(id, epoch, event)),
 		close: (keep) => call("close", server.close(id, epoch, false, CLOSE_BATCH, keep)),
-		recall: (budgets) =>
-			call(
-				"recall",
-				server.atOnce(() => model.recall(id, epoch, budgets)),
-			),
-		recalls: () =>
-			call(
-				"recalls",
-				server.atOnce(() => model.recalled(id, epoch)),
-			),
+		recall: (budgets) => ask("recall", () => model.recall(id, epoch, budgets)),
+		recalls: () => ask("recalls", () => model.recalled(id, epoch)),
 	};
 }
 

@@ -7,9 +7,6 @@ testsMayTake(300_000);
 
 /** Seeds that together cover all kinds of faults in little time. The long form, `bun run sim`, runs 10,000 seeds. */
 const SEEDS = [[3], [33, 58]];
-const SEEDS_OF_PROJECTS = [17, 33];
-const SEEDS_OF_BACK = [2, 9];
-const SEEDS_OF_CUTS = [3, 12, 23];
 const MUTANT_SEEDS_MAX = 600;
 
 const results = new Map<number, SimResult>();
@@ -24,44 +21,37 @@ function run(seed: number): SimResult {
 	return result;
 }
 
+function keptBy(seed: number, { failure, stats }: SimResult, option = "") {
+	if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts${option} --seed ${seed}`);
+	return stats;
+}
+
+function expectCounted(all: readonly SimResult["stats"][], names: readonly string[]) {
+	expect(names.filter((name) => all.every((stats) => (stats[name] ?? 0) === 0))).toEqual([]);
+}
+
 for (const seeds of SEEDS) {
 	test(`the simulation keeps every invariant at every step (seeds ${seeds.join(", ")})`, () => {
-		for (const seed of seeds) {
-			const { failure } = run(seed);
-			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --seed ${seed}`);
-		}
+		for (const seed of seeds) keptBy(seed, run(seed));
 	});
 }
 
-test("the simulation keeps every invariant with projects", () => {
-	const seen = new Map<string, number>();
-	for (const seed of SEEDS_OF_PROJECTS) {
-		const { failure, stats } = simulate(seed, { projects: true });
-		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --projects --seed ${seed}`);
-		for (const [name, value] of Object.entries(stats)) seen.set(name, (seen.get(name) ?? 0) + value);
-	}
-	const expected = ["admitted on proj_acc1", "admitted on proj_acc2"];
-	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
-});
+/** Runs with one more kind of act, and the counts that show that it happened. */
+const OPTIONS = [
+	["keeps every invariant with projects", "projects", [17, 33], ["admitted on proj_acc1", "admitted on proj_acc2"]],
+	[
+		"admits no request on credit that a lowered limit took away",
+		...(["cuts", [3, 12, 23], ["admitted behind a lowered limit"]] as const),
+	],
+	[
+		"loses no acknowledged request when the database goes back in time",
+		...(["back", [2, 9], ["usage that the new server does not know"]] as const),
+	],
+] as const;
 
-test("the simulation admits no request on credit that a lowered limit took away", () => {
-	let behind = 0;
-	for (const seed of SEEDS_OF_CUTS) {
-		const { failure, stats } = simulate(seed, { cuts: true });
-		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --cuts --seed ${seed}`);
-		behind += stats["admitted behind a lowered limit"] ?? 0;
-	}
-	expect(behind).toBeGreaterThan(0);
-});
-
-test("the simulation loses no acknowledged request when the database goes back in time", () => {
-	let unknown = 0;
-	for (const seed of SEEDS_OF_BACK) {
-		const { failure, stats } = simulate(seed, { back: true });
-		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --back --seed ${seed}`);
-		unknown += stats["usage that the new server does not know"] ?? 0;
-	}
-	expect(unknown).toBeGreaterThan(0);
+test.each(OPTIONS)("the simulation %s", (_, option, seeds, expected) => {
+	const kept = (seed: number) => keptBy(seed, simulate(seed, { [option]: true }), ` --${option}`);
+	expectCounted(seeds.map(kept), expected);
 });
 
 test("the simulation takes the same steps with the same seed", () => {
@@ -73,22 +63,7 @@ test("the simulation takes the same steps with the same seed", () => {
 });
 
 test("the simulation's seeds cover all faults", () => {
-	const seen = new Map<string, number>();
-	for (const seed of SEEDS.flat()) {
-		for (const [name, value] of Object.entries(run(seed).stats)) seen.set(name, (seen.get(name) ?? 0) + value);
-	}
-	const faults = [
-		"kill",
-		"power",
-		"disk lost",
-		"pause",
-		"partition",
-		"outage",
-		"disk full",
-		"stop",
-		"clock jump",
-		"join",
-	];
+	const faults = "kill|power|disk lost|pause|partition|outage|disk full|stop|clock jump|join".split("|");
 	const expected = [
 		...faults.map((name) => `fault: ${name} host`),
 		"fault: kill after ADMIT",
@@ -103,7 +78,10 @@ test("the simulation's seeds cover all faults", () => {
 		"revoked",
 		"settled",
 	];
-	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+	expectCounted(
+		SEEDS.flat().map((seed) => run(seed).stats),
+		expected,
+	);
 });
 
 for (const mutant of mutants) {

@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { PROGRAM } from "../cli/run-cli.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import {
 	type Counted,
@@ -15,6 +15,7 @@ import {
 	countedRun,
 	keptRun,
 	leastOf,
+	mapCounts,
 	openStreamCounts,
 } from "./counts.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
@@ -39,8 +40,7 @@ const OPEN_STREAM_ROUNDS_MAX = 4;
 
 const folder = temporaryFolder();
 const upstream = untilEnd(startFastUpstream());
-const { url, drop } = await createTestDatabase();
-atEnd(drop);
+const { url } = await withDatabase();
 const database = await openBenchDatabase(url);
 atEnd(() => database.close());
 const { secrets } = await database.customer(8);
@@ -100,12 +100,11 @@ interface Budget {
 
 /** The counts that exceed the budget; empty if none does. */
 function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): string[] {
-	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
-		kind,
-		byKind[kind] ?? 0,
-		most,
-	]);
-	for (const name of ["objects", "bytes", "writes", "sleeps"] as const) rows.push([name, counts[name], budget[name]]);
+	const kinds = Object.entries(budget.byKind).map(([kind, most]) => [kind, byKind[kind] ?? 0, most] as const);
+	const sums = (["objects", "bytes", "writes", "sleeps"] as const).map(
+		(name) => [name, counts[name], budget[name]] as const,
+	);
+	const rows = [...kinds, ...sums];
 	return rows.filter(([, is, most]) => is > most).map(([name, is, most]) => `${name}: ${is.toFixed(2)} > ${most}`);
 }
 
@@ -184,15 +183,4 @@ test.if(LONG)("an open stream retains only the objects in its budget", async () 
 const show = ({ load: _, ...counts }: Partial<Counts>) => console.log(counts);
 
 /** Counts per event, which include the stream's request divided by its events. */
-function eventOf({ byKind, load, ...sums }: Counts): Counts {
-	const each = (count: number) => count / STREAM_EVENTS;
-	const { objects, bytes, writes, sleeps } = sums;
-	return {
-		objects: each(objects),
-		bytes: each(bytes),
-		writes: each(writes),
-		sleeps: each(sleeps),
-		byKind: Object.fromEntries(Object.entries(byKind).map(([kind, count]) => [kind, each(count)])),
-		load,
-	};
-}
+const eventOf = (counts: Counts) => mapCounts(counts, (count) => count / STREAM_EVENTS);

@@ -100,14 +100,8 @@ export async function openStreamCounts(
 	await open();
 	const before = await reportOf(pid, reportPath, "SIGPROF");
 	const after = await open();
-	const held = Object.entries(after.objects).map(
-		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / streams] as const,
-	);
-	return {
-		objects: held.reduce((sum, [, count]) => sum + count, 0),
-		bytes: (after.bytes - before.bytes) / streams - FIRST_PIECE_BYTES,
-		byKind: Object.fromEntries(held.filter(([, count]) => count >= 0.05).sort(([, a], [, b]) => b - a)),
-	};
+	const held = increaseOf(before, after, streams);
+	return { ...held, bytes: held.bytes - FIRST_PIECE_BYTES };
 }
 
 /** Runs a load and counts the work of the gateway's process. Warm the process up first. */
@@ -126,37 +120,43 @@ export async function countedRun(
 	await Bun.sleep(SETTLE_MS);
 	const after = await reportOf(pid, reportPath);
 	const { requests } = result;
-	const made = Object.entries(after.objects).map(
-		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / requests] as const,
+	return { ...increaseOf(before, after, requests), writes: wrote / requests, sleeps: slept / requests, load: result };
+}
+
+/** Objects and bytes that were added per unit of work. */
+function increaseOf(before: HeapReport, after: HeapReport, units: number): LiveCounts {
+	const added = Object.entries(after.objects).map(
+		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / units] as const,
 	);
 	return {
-		objects: made.reduce((sum, [, count]) => sum + count, 0),
-		bytes: (after.bytes - before.bytes) / requests,
-		byKind: Object.fromEntries(made.filter(([, count]) => count >= 0.05).sort(([, a], [, b]) => b - a)),
-		writes: wrote / requests,
-		sleeps: slept / requests,
-		load: result,
+		objects: added.reduce((sum, [, count]) => sum + count, 0),
+		bytes: (after.bytes - before.bytes) / units,
+		byKind: Object.fromEntries(added.filter(([, count]) => count >= 0.05).sort(([, a], [, b]) => b - a)),
+	};
+}
+
+/** Counts of which each is a function of the count of the same name. */
+export function mapCounts(
+	{ byKind, load, ...sums }: Counts,
+	change: (count: number, name: keyof typeof sums | undefined, kind: string) => number,
+): Counts {
+	const kinds = Object.entries(byKind).map(([kind, count]) => [kind, change(count, undefined, kind)] as const);
+	const { objects, bytes, writes, sleeps } = sums;
+	return {
+		objects: change(objects, "objects", ""),
+		bytes: change(bytes, "bytes", ""),
+		writes: change(writes, "writes", ""),
+		sleeps: change(sleeps, "sleeps", ""),
+		byKind: Object.fromEntries(kinds),
+		load,
 	};
 }
 
 /** The lowest value of each count. */
-export function leastOf(windows: readonly Counts[]): Counts {
-	const [first, ...others] = windows;
-	if (first === undefined) throw new Error("there is no window");
-	return others.reduce(
-		(least, counts) => ({
-			objects: Math.min(least.objects, counts.objects),
-			bytes: Math.min(least.bytes, counts.bytes),
-			byKind: Object.fromEntries(
-				Object.entries(least.byKind).map(([kind, count]) => [kind, Math.min(count, counts.byKind[kind] ?? 0)]),
-			),
-			writes: Math.min(least.writes, counts.writes),
-			sleeps: Math.min(least.sleeps, counts.sleeps),
-			load: counts.load,
-		}),
-		first,
+export const leastOf = (windows: readonly Counts[]): Counts =>
+	windows.reduce((least, counts) =>
+		mapCounts(least, (count, name, kind) => Math.min(count, name ? counts[name] : (counts.byKind[kind] ?? 0))),
 	);
-}
 
 async function reportOf(pid: number, path: string, signal: NodeJS.Signals = "SIGUSR2"): Promise<HeapReport> {
 	rmSync(path, { force: true });

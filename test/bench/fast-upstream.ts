@@ -8,8 +8,9 @@
  * until `POST /release`, `flood` 100 MB of events as fast as the client reads. `GET /count` returns the count so far.
  * Every tenth usage differs, so that a mix-up of two requests shows in the sums.
  */
+
 import type { Socket } from "bun";
-import { sharedMs } from "./shared-clock.ts";
+import { nowMs } from "../support/wait.ts";
 
 export interface UpstreamCount {
 	requests: number;
@@ -82,7 +83,7 @@ function streamEnd(variant: number, completion: number): string {
 }
 
 function stampedEvent(): string {
-	const stamp = Math.round(sharedMs() * 1000)
+	const stamp = Math.round(nowMs() * 1000)
 		.toString()
 		.padStart(STAMP_DIGITS, "0");
 	return `${EVENT_CHUNK}${stamp}${PADDING}${EVENT_SUFFIX}\r\n`;

@@ -36,13 +36,8 @@ export async function openIdleStreams(port: number, streams: number, request: (s
 		connections.push(connection);
 		connection.send(request(index));
 	}
-	if (streams === 0) {
-		tellBegun();
-		tellEnded();
-	}
 	await allBegan.finally(() => clearTimeout(timer));
 	return {
-		open: () => streams - finished,
 		/** Resolves when all streams have ended with status 200; rejects after a minute. */
 		async ended() {
 			const timer = setTimeout(
@@ -50,9 +45,6 @@ export async function openIdleStreams(port: number, streams: number, request: (s
 				DEADLINE_MS,
 			);
 			await allEnded.finally(() => clearTimeout(timer));
-			for (const connection of connections) connection.close();
-		},
-		close() {
 			for (const connection of connections) connection.close();
 		},
 	};

@@ -1,13 +1,12 @@
 /** Streamed answers: CPU time of an event and of a short stream, and the time that a gateway adds. */
 
+import { nowMs } from "../support/wait.ts";
 import { STAMP_DIGITS, STREAM_EVENTS } from "./fast-upstream.ts";
 import type { Figures } from "./figures.ts";
-import { directGateway, type Gateway } from "./gateways.ts";
+import type { Gateway } from "./gateways.ts";
 import { type LoadOptions, runLoad } from "./load.ts";
-import { cpuMicros } from "./process-usage.ts";
 import { streamBody } from "./prompts.ts";
-import { sharedMs } from "./shared-clock.ts";
-import { percentile } from "./statistics.ts";
+import { addedMicros, eachRound, eachRoundOverDirect, timed } from "./rounds.ts";
 import type { World } from "./world.ts";
 
 const STREAMS = 64;
@@ -15,21 +14,18 @@ const WINDOW_MS_MIN = 1_500;
 /** Enough streams for the runtime to compile before single streams are timed: its compilers use the gateway's core. */
 const WARM_UP_STREAMS = 32;
 
-async function measure(world: World, gateway: Gateway, model: string, streams: number, durationMs: number) {
-	const request = world.requests(gateway, streamBody(model));
-	let cpu = 0;
-	let postgresCpu = 0;
-	const begin = () => {
-		cpu = cpuMicros(gateway.pids());
-		postgresCpu = cpuMicros(world.postgres.pids());
-	};
-	const result = await world.charged(gateway, () =>
-		runStreams({ port: gateway.port, connections: streams, request, durationMs, begin }),
+const SHARES = [
+	["p50", 0.5],
+	["p99", 0.99],
+] as const;
+
+const measure = (world: World, gateway: Gateway, model: string, connections: number, durationMs: number) =>
+	timed(world, gateway, (begin) =>
+		runStreams({
+			...{ port: gateway.port, connections, durationMs, begin },
+			request: world.requests(gateway, streamBody(model)),
+		}),
 	);
-	cpu = cpuMicros(gateway.pids()) - cpu;
-	postgresCpu = cpuMicros(world.postgres.pids()) - postgresCpu;
-	return { ...result, cpu, postgresCpu };
-}
 
 function streamGateways({ gateways, product, readingFloor }: World): readonly Gateway[] {
 	const others = gateways.filter((gateway) => gateway !== product);
@@ -38,67 +34,51 @@ function streamGateways({ gateways, product, readingFloor }: World): readonly Ga
 
 /** Measures 64 concurrent streams of 100 events each, 5 ms apart, and the same events without pauses. */
 export async function measureStreams(world: World, figures: Figures): Promise<void> {
-	const { mode, product } = world;
 	const gateways = streamGateways(world);
-	const direct = directGateway(world.upstreamPort);
-	for (let round = 0; round <= mode.rounds; round++) {
-		// Streams leave the core half idle, so a short window would have too few clock ticks of CPU time.
-		const durationMs = round === 0 ? mode.warmUpMs : Math.max(mode.windowMs, WINDOW_MS_MIN);
-		let base: Awaited<ReturnType<typeof runStreams>> | undefined;
-		for (const gateway of [direct, ...gateways]) {
-			const result = await measure(world, gateway, "stream", STREAMS, durationMs);
-			if (gateway === direct) base = result;
-			if (round === 0 || gateway === direct || base === undefined) continue;
-			figures.add("stream", "CPU per event", "µs", gateway.name, result.cpu / result.events);
-			for (const [label, share] of [
-				["p50", 0.5],
-				["p99", 0.99],
-			] as const) {
-				const delay = percentile(result.delaysMs, share) - percentile(base.delaysMs, share);
-				const gap = percentile(result.gapsMs, share) - percentile(base.gapsMs, share);
-				figures.add("stream", `added delay of an event, ${label}`, "µs", gateway.name, delay * 1000);
-				if (label === "p99")
-					figures.add("stream", `added gap between events, ${label}`, "µs", gateway.name, gap * 1000);
+	// Streams leave the core half idle, so a short window would have too few clock ticks of CPU time.
+	const longer = (ms: number, isWarmUp: boolean) => (isWarmUp ? ms : Math.max(ms, WINDOW_MS_MIN));
+	await eachRoundOverDirect(
+		world,
+		gateways,
+		(gateway, ms, isWarmUp) => measure(world, gateway, "stream", STREAMS, longer(ms, isWarmUp)),
+		({ name }, result, base) => {
+			figures.add("stream", "CPU per event", "µs", name, result.cpu / result.events);
+			for (const [label, share] of SHARES) {
+				const delay = addedMicros(result.delaysMs, base.delaysMs, share);
+				figures.add("stream", `added delay of an event, ${label}`, "µs", name, delay);
 			}
-		}
-		for (const gateway of gateways) {
-			const result = await measure(world, gateway, "burst", 32, durationMs);
-			if (round === 0) continue;
-			figures.add("stream", "CPU per streamed request", "µs", gateway.name, result.cpu / result.streams);
-			if (gateway === product)
-				figures.add(
-					"stream",
-					"CPU per streamed request",
-					"µs",
-					"Postgres beside it",
-					result.postgresCpu / result.streams,
-				);
-		}
-	}
+			figures.add("stream", "added gap between events, p99", "µs", name, addedMicros(result.gapsMs, base.gapsMs, 0.99));
+		},
+	);
+	await eachRound(
+		world,
+		gateways,
+		(gateway, ms, isWarmUp) => measure(world, gateway, "burst", 32, longer(ms, isWarmUp)),
+		(gateway, { cpu, postgresCpu, streams }) => {
+			const add = (row: string, micros: number) =>
+				figures.add("stream", "CPU per streamed request", "µs", row, micros / streams);
+			add(gateway.name, cpu);
+			if (gateway === world.product) add("Postgres beside it", postgresCpu);
+		},
+	);
 }
 
 /** Measures one stream at a time: the delay of its first event compared with a direct request. */
 export async function measureFirstToken(world: World, figures: Figures): Promise<void> {
-	const { mode } = world;
-	const gateways = streamGateways(world);
-	const direct = directGateway(world.upstreamPort);
-	for (let round = 0; round <= mode.rounds; round++) {
-		let base: Float64Array | undefined;
-		for (const gateway of [direct, ...gateways]) {
-			world.postgres.standBack();
-			const [streams, durationMs] = round === 0 ? [WARM_UP_STREAMS, mode.warmUpMs] : [1, mode.windowMs];
-			const { firstMs } = await measure(world, gateway, "burst", streams, durationMs);
-			if (gateway === direct) base = firstMs;
-			if (round === 0 || gateway === direct || base === undefined) continue;
-			for (const [label, share] of [
-				["p50", 0.5],
-				["p99", 0.99],
-			] as const) {
-				const added = percentile(firstMs, share) - percentile(base, share);
-				figures.add("first", `added time to first token, ${label}`, "µs", gateway.name, added * 1000);
-			}
-		}
-	}
+	const first = (gateway: Gateway, durationMs: number, isWarmUp: boolean) => {
+		world.postgres.standBack();
+		return measure(world, gateway, "burst", isWarmUp ? WARM_UP_STREAMS : 1, durationMs);
+	};
+	await eachRoundOverDirect(world, streamGateways(world), first, ({ name }, { firstMs }, base) => {
+		for (const [label, share] of SHARES)
+			figures.add(
+				"first",
+				`added time to first token, ${label}`,
+				"µs",
+				name,
+				addedMicros(firstMs, base.firstMs, share),
+			);
+	});
 }
 
 const CONTENT = '"content":"';
@@ -122,7 +102,7 @@ async function runStreams(options: LoadOptions) {
 
 	function take(stream: OpenStream, bytes: Buffer): void {
 		// Time by the same clock as the model server's timestamps.
-		const atMs = sharedMs();
+		const atMs = nowMs();
 		const text = stream.carry + bytes.toString("latin1");
 		let from = 0;
 		for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
@@ -148,7 +128,7 @@ async function runStreams(options: LoadOptions) {
 	const { requests, failures, firstFailure } = await runLoad({
 		...options,
 		sending(index) {
-			open[index] = { sentAtMs: sharedMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
+			open[index] = { sentAtMs: nowMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
 		},
 		body: (index, bytes) => take(open[index] as OpenStream, bytes),
 		problem(index) {

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LONG } from "../support/long-form.ts";
 import { runChaos } from "./chaos.ts";
-import type { SentRequest } from "./chat-client.ts";
+import { type SentRequest, unsent } from "./chat-client.ts";
 import { nextMidnight, renewalAt } from "./midnight.ts";
+import { dayIn } from "./project-verdict.ts";
 import type { Excuse } from "./touched.ts";
 import { judgeWarm } from "./warm.ts";
 
@@ -41,6 +42,8 @@ test(`four counts of money agree after ${FOR_MS / 1_000} s of faults (seed ${SEE
 
 const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };
+const WARM = "503 service_unavailable: warm";
+const COLD = "503 service_unavailable: the key was not warm there";
 const NO_EXCUSE: readonly Excuse[] = [];
 
 /** Builds a run with refusals of one second each. The last refusal decides whether the claim holds. */
@@ -55,18 +58,7 @@ function refusals(
 ): Readonly<Record<string, number>> {
 	const sent = requests.map((one, at): SentRequest => {
 		const times = { sentAtMs: at * 1_000, endMs: at * 1_000 + 100 };
-		const plain = { uuid: undefined, member: 0, key: "key_1", streamed: false, code: undefined, retryAfter: null };
-		return {
-			...plain,
-			tokens: 0,
-			left: false,
-			usage: undefined,
-			firstByteMs: undefined,
-			complete: false,
-			status: 0,
-			...times,
-			...one,
-		};
+		return { ...unsent({ index: 0 }, { id: "key_1" }, false), ...times, ...one };
 	});
 	const arrivals = reached.map((requestId) => ({ requestId, arrivedAtMs: 0, prompt: 1, sent: 0, hungUp: false }));
 	const renewals = new Map(
@@ -80,30 +72,21 @@ function refusals(
 
 test("the verdict of a chaos run counts a refusal that no fault explains", () => {
 	const away = { why: "was away", fromMs: 1_200, untilMs: 1_800 };
-	expect(refusals([WHOLE, REFUSED])).toEqual({ "503 service_unavailable: warm": 1 });
+	expect(refusals([WHOLE, REFUSED])).toEqual({ [WARM]: 1 });
 	expect(refusals([WHOLE, {}])).toEqual({ "no answer: warm": 1 });
-	expect(refusals([WHOLE, REFUSED], { excuses: [away] })).toEqual({ "503 service_unavailable: warm": 1 });
-	expect(refusals([WHOLE, REFUSED, WHOLE, REFUSED], { excuses: [away] })).toEqual({
-		"503 service_unavailable: warm": 2,
-	});
+	expect(refusals([WHOLE, REFUSED], { excuses: [away] })).toEqual({ [WARM]: 1 });
+	expect(refusals([WHOLE, REFUSED, WHOLE, REFUSED], { excuses: [away] })).toEqual({ [WARM]: 2 });
 });
 
 test("the verdict of a chaos run excuses a refusal after a fault of the instance", () => {
 	const during = { why: "was away", fromMs: 1_050, untilMs: 1_800 };
 	const between = { why: "was away", fromMs: 200, untilMs: 900 };
-	expect(refusals([REFUSED])).toEqual({ "503 service_unavailable: the key was not warm there": 1 });
-	expect(refusals([WHOLE, REFUSED], { excuses: [during] })).toEqual({
-		"503 service_unavailable: the instance was away": 1,
-	});
-	expect(refusals([WHOLE, REFUSED], { excuses: [between] })).toEqual({
-		"503 service_unavailable: the key was not warm there": 1,
-	});
-	expect(refusals([{ ...WHOLE, member: 1 }, REFUSED])).toEqual({
-		"503 service_unavailable: the key was not warm there": 1,
-	});
-	expect(refusals([WHOLE, { ...REFUSED, sentAtMs: 31_000, endMs: 31_100 }])).toEqual({
-		"503 service_unavailable: the key was not warm there": 1,
-	});
+	expect(refusals([REFUSED])).toEqual({ [COLD]: 1 });
+	const away = { "503 service_unavailable: the instance was away": 1 };
+	expect(refusals([WHOLE, REFUSED], { excuses: [during] })).toEqual(away);
+	expect(refusals([WHOLE, REFUSED], { excuses: [between] })).toEqual({ [COLD]: 1 });
+	expect(refusals([{ ...WHOLE, member: 1 }, REFUSED])).toEqual({ [COLD]: 1 });
+	expect(refusals([WHOLE, { ...REFUSED, sentAtMs: 31_000, endMs: 31_100 }])).toEqual({ [COLD]: 1 });
 });
 
 test("the verdict of a chaos run excuses a refusal that reached the model server", () => {
@@ -113,12 +96,8 @@ test("the verdict of a chaos run excuses a refusal that reached the model server
 });
 
 test("the verdict of a chaos run expects a key to work once served on the new day", () => {
-	const refused = { "503 service_unavailable: the key was not warm there": 1 };
-	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual(refused);
-	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({
-		...refused,
-		"503 service_unavailable: warm": 1,
-	});
+	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({ [COLD]: 1 });
+	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({ [COLD]: 1, [WARM]: 1 });
 });
 
 test("in every hour of the day, midnight occurs in some time zone", () => {
@@ -126,7 +105,6 @@ test("in every hour of the day, midnight occurs in some time zone", () => {
 		const { timeZone, atMs } = nextMidnight(fromMs);
 		expect(atMs).toBeGreaterThan(fromMs);
 		expect(atMs).toBeLessThanOrEqual(fromMs + 3_600_000);
-		const dayOf = (ms: number) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(ms);
-		expect(dayOf(atMs)).not.toBe(dayOf(atMs - 1));
+		expect(dayIn(timeZone, atMs)).not.toBe(dayIn(timeZone, atMs - 1));
 	}
 });

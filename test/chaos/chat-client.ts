@@ -1,3 +1,4 @@
+import { nowMs } from "../support/wait.ts";
 import { type FleetMember, MODEL } from "./fleet.ts";
 
 export interface SentRequest {
@@ -34,9 +35,11 @@ export interface ChatRequest {
 
 const DEADLINE_MS = 30_000;
 
-export function nowMs(): number {
-	return performance.timeOrigin + performance.now();
-}
+export const unsent = ({ index }: { index: number }, { id }: { id: string }, streamed: boolean): SentRequest => ({
+	...{ uuid: undefined, member: index, key: id, streamed, sentAtMs: nowMs(), status: 0, code: undefined },
+	...{ retryAfter: null, tokens: 0, complete: false, left: false, usage: undefined },
+	...{ firstByteMs: undefined, endMs: undefined },
+});
 
 /** Sends a chat request and reads its answer. Never rejects. */
 export async function sendChat(
@@ -44,22 +47,7 @@ export async function sendChat(
 	key: { id: string; secret: string },
 	ask: ChatRequest,
 ): Promise<SentRequest> {
-	const sent: SentRequest = {
-		uuid: undefined,
-		member: to.index,
-		key: key.id,
-		streamed: ask.stream,
-		sentAtMs: nowMs(),
-		status: 0,
-		code: undefined,
-		retryAfter: null,
-		tokens: 0,
-		complete: false,
-		left: false,
-		usage: undefined,
-		firstByteMs: undefined,
-		endMs: undefined,
-	};
+	const sent = unsent(to, key, ask.stream);
 	const hangUp = new AbortController();
 	const leave = () => {
 		sent.left = true;
@@ -110,7 +98,7 @@ export function keepSending(users: readonly (() => Promise<SentRequest>)[], rest
 	};
 }
 
-function bodyOf(ask: ChatRequest) {
+export function bodyOf(ask: ChatRequest) {
 	const content = Array.from({ length: ask.words }, (_, at) => `word${at}`).join(" ");
 	return { model: MODEL, stream: ask.stream, max_tokens: ask.maxTokens, messages: [{ role: "user", content }] };
 }

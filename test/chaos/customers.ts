@@ -1,9 +1,7 @@
 import { expect } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
-import { waitFor } from "../support/wait.ts";
-import { keepSending, nowMs, type SentRequest, sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import { type FleetMember, startFleet } from "./fleet.ts";
+import { nowMs, waitFor } from "../support/wait.ts";
+import { keepSending, type SentRequest, sendChat } from "./chat-client.ts";
+import { withFleet } from "./fleet.ts";
 
 const USERS = 2;
 /** Milliseconds of traffic after which an instance has a slice that lasts longer than a lease. */
@@ -17,9 +15,7 @@ type Key = { readonly id: string; readonly secret: string };
  * Starts an instance and customers for all tests of a file. The customers send requests even while the database is down.
  */
 export async function withCustomers(databaseUrl: string) {
-	const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
-	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances: 1 }));
-	const member = fleet.members[0] as FleetMember;
+	const { fleet, member } = await withFleet({ databaseUrl, instances: 1 });
 
 	const ask = (key: Key, at = 0, to = member): Promise<SentRequest> =>
 		sendChat(to, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
@@ -58,7 +54,6 @@ export async function withCustomers(databaseUrl: string) {
 		);
 		const before = await warming.stop();
 		const refused = before.filter((one) => !one.complete);
-		if (refused.length > 0) console.log(`${refused.length} of a new customer's first requests heard 503`);
 		expect(refused.map(({ status }) => status).filter((status) => status !== 503)).toEqual([]);
 		expect(before.slice(smooth.from).every((one) => one.complete)).toBe(true);
 		return { account, key, before: before.filter((one) => one.complete) };

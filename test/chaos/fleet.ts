@@ -16,8 +16,11 @@ import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
 import { quietPort, type ServeProcess, startServe } from "./serve-process.ts";
 
 /** Price of the model (see `chatModel`): USD 1 per million input tokens, USD 2 per million output tokens. */
@@ -58,6 +61,14 @@ const TOP_UP = 100_000_000_000;
  */
 export function areJournalsReplayed(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);
+}
+
+/** Starts an upstream and instances for all tests of a file, by default on a database of their own. */
+export async function withFleet({ gapMsMax = 1, ...options }: Partial<FleetOptions> & { gapMsMax?: number } = {}) {
+	const databaseUrl = options.databaseUrl ?? (await withDatabase()).url;
+	const upstream = untilEnd(await startCountingUpstream({ gapMsMax, failures: 0 }));
+	const fleet = untilEnd(await startFleet({ ...options, databaseUrl, upstreamUrl: upstream.url }));
+	return { upstream, fleet, member: fleet.members[0] as FleetMember };
 }
 
 export async function startFleet(options: FleetOptions) {

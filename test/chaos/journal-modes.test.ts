@@ -8,15 +8,14 @@ import { reconcile } from "../../src/ledger/reconciler.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { LONG as AT_LENGTH } from "../support/long-form.ts";
-import { waitFor } from "../support/wait.ts";
-import { type ChatRequest, nowMs, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
+import { nowMs, waitFor } from "../support/wait.ts";
+import { type ChatRequest, type SentRequest, sendChat, uuidOf } from "./chat-client.ts";
 import { type Arrival, startCountingUpstream } from "./counting-upstream.ts";
-import { percentilesOf } from "./figures.ts";
 import { type Fleet, type FleetMember, startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
-const SAMPLES = Number(process.env.SAMPLES ?? (AT_LENGTH ? 8 : 1));
+const SAMPLES = AT_LENGTH ? 8 : 1;
 const STREAM: ChatRequest = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: ChatRequest = { words: 8, stream: false, maxTokens: 60 };
 const LONG: ChatRequest = { words: 400, stream: true, maxTokens: 500 };
@@ -111,23 +110,13 @@ for (const mode of MODES) {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
 		test("answers complete and streamed requests", async () => {
-			for (let warm = 0; warm < (AT_LENGTH ? 5 : 1); warm++) await ask(STREAM);
-			const first: number[] = [];
-			const whole: number[] = [];
 			let known = 0;
 			for (let at = 0; at < SAMPLES; at++) {
 				const [stream, answer] = [await ask(STREAM), await ask(WHOLE)];
 				expect([stream.complete, answer.complete]).toEqual([true, true]);
 				// Reads Postgres as soon as the client has the last byte of the answer.
 				if (await rowOf(answer)) known += 1;
-				const { arrivedAtMs } = (await arrivalOf(stream)) as Arrival;
-				first.push((stream.firstByteMs ?? 0) - arrivedAtMs);
-				whole.push((answer.endMs ?? 0) - answer.sentAtMs);
 			}
-			const [ttft, total] = [percentilesOf(first), percentilesOf(whole)];
-			console.log(
-				`${mode}: upstream's start to first byte p50 ${ttft.p50} ms p99 ${ttft.p99} ms, unary p50 ${total.p50} ms p99 ${total.p99} ms, already in Postgres ${known}/${SAMPLES}`,
-			);
 			if (mode === "remote") expect(known).toBe(SAMPLES);
 		}, 60_000);
 
@@ -168,7 +157,6 @@ for (const mode of MODES) {
 				(await Promise.all([...finished, ...cut].filter(({ uuid }) => uuid !== undefined).map(rowOf))).every(Boolean);
 			await waitFor(recorded, "the journal to be handed in", 20_000);
 			for (const one of finished) expect((await rowOf(one))?.charged).toBe(Math.round((one.usage?.cost ?? 0) * 1e9));
-			const given: number[] = [];
 			for (const one of cut) {
 				if (one.uuid === undefined) {
 					expect(one.tokens).toBe(0);
@@ -179,11 +167,7 @@ for (const mode of MODES) {
 				const got = one.tokens === 0 ? 0 : costOf(arrival.prompt, one.tokens);
 				expect(row?.charged).toBeGreaterThanOrEqual(got - costOf(0, 64));
 				expect(row?.charged).toBeLessThanOrEqual(sent);
-				given.push(got - (row?.charged ?? 0));
 			}
-			console.log(
-				`${mode}: kill -9 of ${cut.length} streams, given away: at most ${Math.max(...given) / costOf(0, 1)} tokens`,
-			);
 			expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 		}, 60_000);
 	});
@@ -210,29 +194,22 @@ test("a gateway that loses its disk loses only what its JOURNAL mode allows", as
 	);
 }, 90_000);
 
-/** Removes an instance's disk. Measures the time from the end of its lease until it serves again. */
+/** Recovers an instance whose disk was removed. */
 async function loseDisk(place: Place, finished: readonly SentRequest[], cut: readonly SentRequest[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;
 	await waitFor(async () => (await live()).length === 0, "the lease to end", 30_000);
-	const held = await runHere(["account", "show", account, "--json"], fleet.env);
-	expect(Number(held.json<{ held_usd: string }>().held_usd)).toBeGreaterThan(0);
+	const held = async () => {
+		const shown = await runHere(["account", "show", account, "--json"], fleet.env);
+		return Number(shown.json<{ held_usd: string }>().held_usd);
+	};
+	expect(await held()).toBeGreaterThan(0);
 	const recovered = await runHere(["instance", "recover", "i0", "--journal-lost", "--json"], fleet.env);
 	expect([recovered.exitCode, recovered.stderr]).toEqual([0, ""]);
-	const known = await Promise.all(finished.map(rowOf));
-	const lost = known.filter((row) => row === undefined).length;
-	const unpaid = await Promise.all(cut.map(rowOf));
-	console.log(
-		`${mode}: disk lost: ${lost} of ${finished.length} finished requests unknown, ${unpaid.filter(Boolean).length} of ${cut.length} running ones on record, charged ${unpaid.map((row) => row?.charged ?? 0).join(" ")}`,
-	);
 	expect([finished.length, cut.length]).toEqual([FINISHED, CUT / 2]);
-	if (mode === "remote") {
-		expect(lost).toBe(0);
-		expect(unpaid.every((row) => row !== undefined)).toBe(true);
-	}
+	if (mode === "remote") expect(await Promise.all([...finished, ...cut].map(rowOf))).not.toContain(undefined);
 	expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
-	const after = await runHere(["account", "show", account, "--json"], fleet.env);
-	expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
+	expect(await held()).toBe(0);
 	await member.start();
 	await waitFor(async () => (await ask(WHOLE)).complete, "it to serve again");
 }

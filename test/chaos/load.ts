@@ -2,10 +2,10 @@ import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import { suspendAccount, unsuspendAccount, updateAccount } from "../../src/keys/account-admin.ts";
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
-import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
-import { nowMs, type SentRequest, sendChat } from "./chat-client.ts";
+import { nowMs } from "../support/wait.ts";
+import { type SentRequest, sendChat } from "./chat-client.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import { type KeyProject, startProjects } from "./projects.ts";
 
@@ -196,9 +196,4 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 			for (const account of suspendable) await unsuspendAccount(fleet.statements, account);
 		},
 	};
-}
-
-/** Available credit of an account in nano-dollars. */
-export async function balanceOf(fleet: Fleet, account: string) {
-	return await accountBalance(fleet.statements, account);
 }

@@ -1,8 +1,8 @@
 import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { waitFor } from "../support/wait.ts";
-import { keepSending, nowMs, type SentRequest, sendChat } from "./chat-client.ts";
+import { nowMs, waitFor } from "../support/wait.ts";
+import { keepSending, type SentRequest, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { areJournalsReplayed, type Fleet, type FleetMember, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";

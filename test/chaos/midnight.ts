@@ -1,9 +1,10 @@
 import type { Random } from "../support/random.ts";
-import { nowMs } from "./chat-client.ts";
+import { nowMs } from "../support/wait.ts";
 import type { Fault } from "./faults.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import type { Load } from "./load.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
+import { dayIn } from "./project-verdict.ts";
 import { TIGHT_CAP } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
@@ -103,8 +104,7 @@ export function judgeMidnight(
 	const ranOver = ({ basis, admitted_ms: fromMs, duration_ms: forMs }: UsageRow) =>
 		fromMs < atMs && fromMs + (basis === "recovered" ? SLOW_MS : forMs) >= atMs;
 	const over = rows.filter((row) => row.budgets !== null && ranOver(row));
-	const lastDay = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs - 1);
-	const newDay = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
+	const [lastDay, newDay] = [dayIn(timeZone, atMs - 1), dayIn(timeZone, atMs)];
 	const times = new Map<string, number>();
 	for (const { request_id: id } of rows) times.set(id, (times.get(id) ?? 0) + 1);
 	const near = load.sent.filter(

@@ -12,6 +12,11 @@ type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | 
 /** Tolerance in milliseconds, because times in rows are rounded to whole milliseconds. */
 const ROUNDED_MS = 2;
 
+interface Owners {
+	readonly keys: ReadonlyMap<string, LoadKey>;
+	readonly projects: ReadonlyMap<string, LoadProject>;
+}
+
 /** A cap of a project or period, with the changes made to it. */
 interface Cap {
 	readonly budget: string;
@@ -29,32 +34,35 @@ export async function judgeProjects(
 	arrivals: readonly Arrival[],
 	excuses: readonly Excuse[],
 ): Promise<Finding[]> {
-	const keys = new Map(load.keys.map((key) => [key.id, key]));
-	const projects = new Map(load.projects.map((project) => [project.id, project]));
+	const owners = {
+		keys: new Map(load.keys.map((key) => [key.id, key])),
+		projects: new Map(load.projects.map((project) => [project.id, project])),
+	};
 	const byBudget = new Map<string, UsageRow[]>();
 	for (const row of rows)
 		for (const budget of [row.account_id, row.key_id, ...(row.budgets ?? [])])
 			byBudget.set(budget, [...(byBudget.get(budget) ?? []), row]);
 	const caps = capsOf(load, [...byBudget.keys()]);
 	return [
-		ofHomes(rows, keys),
-		ofPeriods(rows, keys, projects, load, arrivals),
+		ofHomes(rows, owners),
+		ofPeriods(rows, owners, load, arrivals),
 		finding("no cap of a project or a period was ever overspent", caps, ({ budget, caps: steps }) =>
 			overspent(budget, steps, byBudget.get(budget) ?? []),
 		),
 		...(load.closed.some(({ isCap }) => isCap) ? [ofCuts(load, rows)] : []),
-		ofServed(load, keys, projects, arrivals),
+		ofServed(load, owners, arrivals),
 		await ofSums(fleet, load, byBudget),
-		ofRefusals(load, keys, projects, byBudget, excuses),
+		ofRefusals(load, owners, byBudget, excuses),
 	];
 }
+
+const always = (cap = 0): readonly CapStep[] => [{ cap, fromMs: 0, inForceMs: 0 }];
 
 /** Lists the lifetime cap of each project, and each period with charges. */
 function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	const steps = new Map<string, { period: CapPeriod; caps: readonly CapStep[] }>();
 	for (const { id, period, caps } of load.projects) steps.set(id, { period, caps });
-	for (const { id, period, cap } of load.keys)
-		if (cap !== undefined) steps.set(id, { period, caps: [{ cap, fromMs: 0, inForceMs: 0 }] });
+	for (const { id, period, cap } of load.keys) if (cap !== undefined) steps.set(id, { period, caps: always(cap) });
 	return budgets.flatMap((budget) => {
 		const owner = steps.get(budget.split(":")[0] as string);
 		const counts = owner !== undefined && (budget.includes(":") || owner.period === "lifetime");
@@ -93,7 +101,7 @@ function ofCuts({ closed }: Judged, rows: readonly UsageRow[]): Finding {
 	});
 }
 
-function ofHomes(rows: readonly UsageRow[], keys: ReadonlyMap<string, LoadKey>): Finding {
+function ofHomes(rows: readonly UsageRow[], { keys }: Owners): Finding {
 	return finding("a request is booked on the project that its key belonged to, also beside moves", rows, (row) => {
 		const homes = keys.get(row.key_id)?.homes ?? [];
 		const possible = homesBetween(homes, row.admitted_ms - ROUNDED_MS, row.admitted_ms + ROUNDED_MS);
@@ -107,7 +115,7 @@ function homesBetween(homes: LoadKey["homes"], fromMs: number, untilMs: number):
 }
 
 /** Day in the account's time zone, computed without the product's code. */
-function dayIn(timeZone: string, atMs: number): string {
+export function dayIn(timeZone: string, atMs: number): string {
 	return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
 }
 
@@ -130,8 +138,7 @@ function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string):
 /** Checks the days of requests. Each was admitted between the client's sending and its arrival at the upstream. */
 function ofPeriods(
 	rows: readonly UsageRow[],
-	keys: ReadonlyMap<string, LoadKey>,
-	projects: ReadonlyMap<string, LoadProject>,
+	{ keys, projects }: Owners,
 	{ sent, timeZone }: Judged,
 	arrivals: readonly Arrival[],
 ): Finding {
@@ -160,12 +167,7 @@ function ofPeriods(
 }
 
 /** Compares the upstream's and the clients' counts, where project and day are certain. */
-function ofServed(
-	load: Judged,
-	keys: ReadonlyMap<string, LoadKey>,
-	projects: ReadonlyMap<string, LoadProject>,
-	arrivals: readonly Arrival[],
-): Finding {
+function ofServed(load: Judged, { keys, projects }: Owners, arrivals: readonly Arrival[]): Finding {
 	const served = new Map(arrivals.map((arrival) => [uuidOf(arrival.requestId), arrival]));
 	const spent = new Map<string, number>();
 	for (const one of load.sent.filter(({ complete }) => complete)) {
@@ -212,8 +214,7 @@ const LACKING: Readonly<Record<string, "account" | "project" | "key">> = {
  */
 function ofRefusals(
 	load: Judged,
-	keys: ReadonlyMap<string, LoadKey>,
-	projects: ReadonlyMap<string, LoadProject>,
+	{ keys, projects }: Owners,
 	byBudget: ReadonlyMap<string, readonly UsageRow[]>,
 	excuses: readonly Excuse[],
 ): Finding {
@@ -245,16 +246,12 @@ function ofRefusals(
 		const days = new Set([one.sentAtMs, endMs].map((ms) => dayIn(load.timeZone, ms)));
 		const whose = LACKING[one.code ?? ""];
 		const limits: Cap[] = [];
-		if (whose === "account")
-			limits.push({
-				budget: key.account,
-				caps: [{ cap: load.accounts.get(key.account) ?? 0, fromMs: 0, inForceMs: 0 }],
-			});
+		if (whose === "account") limits.push({ budget: key.account, caps: always(load.accounts.get(key.account)) });
 		const homes = whose === "project" ? homesBetween(key.homes, one.sentAtMs, endMs) : [];
 		const owners =
 			whose === "key" ? [key] : homes.map((home) => projects.get(home ?? "")).filter((home) => home !== undefined);
 		for (const owner of owners) {
-			const caps = "caps" in owner ? owner.caps : [{ cap: owner.cap ?? 0, fromMs: 0, inForceMs: 0 }];
+			const caps = "caps" in owner ? owner.caps : always(owner.cap);
 			if (owner.period === "lifetime") limits.push({ budget: owner.id, caps });
 			else
 				for (const day of days)

@@ -5,7 +5,7 @@ import { updateKey } from "../../src/keys/key-admin.ts";
 import { archiveProject, createProject, type ProjectSettings, updateProject } from "../../src/keys/project-admin.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
-import { nowMs } from "./chat-client.ts";
+import { nowMs } from "../support/wait.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ClosedSpan, LoadKey, NewKey } from "./load.ts";
 

@@ -1,6 +1,7 @@
 import type { Random } from "../support/random.ts";
-import { nowMs, uuidOf } from "./chat-client.ts";
-import { type Fleet, type FleetMember, MODEL } from "./fleet.ts";
+import { nowMs } from "../support/wait.ts";
+import { bodyOf, uuidOf } from "./chat-client.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
 /** An Idempotency-Key whose request is repeated to any instance until it has an outcome. */
@@ -64,12 +65,10 @@ function begun(keyId: string): Repeated {
 }
 
 function asked(secret: string, own: Random): RequestInit {
-	const content = Array.from({ length: own.int(1, 60) }, (_, at) => `word${at}`).join(" ");
-	const messages = [{ role: "user", content }];
 	return {
 		method: "POST",
 		headers: { "content-type": "application/json", authorization: `Bearer ${secret}`, "idempotency-key": own.uuid() },
-		body: JSON.stringify({ model: MODEL, stream: own.chance(0.5), max_tokens: own.int(5, 60), messages }),
+		body: JSON.stringify(bodyOf({ words: own.int(1, 60), stream: own.chance(0.5), maxTokens: own.int(5, 60) })),
 	};
 }
 

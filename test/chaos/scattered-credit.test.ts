@@ -3,14 +3,11 @@ import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import { type ChatRequest, type SentRequest, sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
+import { bodyOf, type ChatRequest, type SentRequest, sendChat } from "./chat-client.ts";
+import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, withFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
 /** All requests are equal, so that their reservation and cost are known. */
@@ -21,9 +18,7 @@ const CAP_REQUESTS = LONG ? 40 : 6;
 /** Concurrent requests: one per instance in the short run, several in the long run. */
 const AT_ONCE = LONG ? 9 : 3;
 
-const database = await withDatabase();
-const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
-const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url }));
+const { fleet } = await withFleet();
 
 const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
 
@@ -33,12 +28,7 @@ async function needOf(): Promise<number> {
 	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
 		method: "POST",
 		headers: { "content-type": "application/json", authorization: `Bearer ${key.secret}` },
-		body: JSON.stringify({
-			model: "test-model",
-			stream: false,
-			max_tokens: ASK.maxTokens,
-			messages: [{ role: "user", content: Array.from({ length: ASK.words }, (_, at) => `word${at}`).join(" ") }],
-		}),
+		body: JSON.stringify(bodyOf(ASK)),
 	});
 	const body = (await response.json()) as { error: { message: string } };
 	expect(response.status).toBe(402);
@@ -50,10 +40,7 @@ function askOf(key: { id: string; secret: string }, member: number): Promise<Sen
 }
 
 /** Sends requests one by one, each to a random instance, until the first refusal. */
-async function spendDown(
-	key: { id: string; secret: string },
-	seed: number,
-): Promise<{ served: number; last: SentRequest }> {
+async function spendDown(key: { id: string; secret: string }, seed: number) {
 	const random = createRandom(seed);
 	for (let served = 0; ; served++) {
 		const last = await askOf(key, Math.floor(random.between(0, 3)));
@@ -62,11 +49,16 @@ async function spendDown(
 	}
 }
 
+const untilSpent = (account: string, served: number) =>
+	waitFor(
+		async () => (await accountBalance(fleet.statements, account)).spent === served * CHARGE,
+		"all usage to be known",
+	);
+
 describe("three instances that share one account's credit", () => {
 	test("serve the account until less than a request's reservation is left", async () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
-		const figures: string[] = [];
 		for (const [seed, credit] of [need, 12 * CHARGE + 3, ...(LONG ? [97 * CHARGE + 3] : [])].entries()) {
 			const account = await fleet.account(Math.max(need, credit));
 			const key = await fleet.key(account);
@@ -74,17 +66,12 @@ describe("three instances that share one account's credit", () => {
 			expect([last.status, last.code]).toEqual([402, "insufficient_quota"]);
 			// A settled request releases what it did not use, so requests are served until less than one reservation is left.
 			const affordable = Math.floor((Math.max(need, credit) - need) / CHARGE) + 1;
-			figures.push(`${served}/${affordable}`);
 			expect(served).toBe(affordable);
-			await waitFor(
-				async () => (await accountBalance(fleet.statements, account)).spent === served * CHARGE,
-				"all usage to be known",
-			);
+			await untilSpent(account, served);
 			const balance = await accountBalance(fleet.statements, account);
 			expect(balance.available).toBeLessThan(need);
 			expect(balance.available + balance.spent).toBe(Math.max(need, credit) as typeof balance.available);
 		}
-		console.log(`requests served of those affordable: ${figures.join(", ")}`);
 	}, 60_000);
 
 	test("serve a key until less than a request's reservation is left of its cap", async () => {
@@ -120,10 +107,7 @@ describe("three instances that share one account's credit", () => {
 		}
 		expect(credit - served * CHARGE).toBeLessThan(need);
 		expect(served * CHARGE).toBeLessThanOrEqual(credit);
-		await waitFor(
-			async () => (await accountBalance(fleet.statements, account)).spent === served * CHARGE,
-			"all usage to be known",
-		);
+		await untilSpent(account, served);
 		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
 
@@ -155,10 +139,10 @@ describe("three instances that share one account's credit", () => {
 		const mover = fleet.members[2] as FleetMember;
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);
-		await database.sql.begin(async (sql) => {
+		await fleet.sql.begin(async (sql) => {
 			// The lock delays the join of the instance's next epoch, so the credit of its ended epoch stays where it is.
 			await sql`select pg_advisory_xact_lock(hashtextextended('instance i2', 0))`;
-			await moveToAnotherServer(database.sql);
+			await moveToAnotherServer(fleet.sql);
 			const anew = () => fleet.sql`select 1 from instance_now where state = 'live' and id = 'i0' and epoch = 2`;
 			await waitFor(async () => (await anew()).length === 1, "the one that is asked to have begun anew");
 			await waitFor(async () => !(await fetch(`${mover.url}/readyz`)).ok, "the other's epoch to be over");

@@ -1,17 +1,11 @@
 /** Tests of a standby that lacks the last commits and takes over while instances run. */
 import { expect, test } from "bun:test";
 import { moveToAnotherServer } from "../support/another-server.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import { type FleetMember, startFleet } from "./fleet.ts";
+import { withFleet } from "./fleet.ts";
 
-const database = await withDatabase();
-const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
-const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url, instances: 1 }));
-const member = fleet.members[0] as FleetMember;
+const { fleet, member } = await withFleet({ instances: 1 });
 const { sql } = fleet;
 
 test("an instance serves known keys after a failover that lost the last key changes", async () => {

@@ -1,4 +1,4 @@
-import { nowMs } from "./chat-client.ts";
+import { nowMs } from "../support/wait.ts";
 import { type Fleet, LEASE_TTL_MS } from "./fleet.ts";
 
 /** Effect on an instance. `away`: its process is down or starting; `cut off`: it cannot reach the database. */

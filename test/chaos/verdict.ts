@@ -1,9 +1,9 @@
-import { keyBalance } from "../../src/ledger/balance.ts";
+import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type SentRequest, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
-import { balanceOf, type ClosedSpan, type Load } from "./load.ts";
+import type { ClosedSpan, Load } from "./load.ts";
 
 /** A claim about the books, the number of facts that were checked, and the violations. */
 export interface Finding {
@@ -26,7 +26,6 @@ export interface UsageRow {
 	reserved: number;
 	admitted_ms: number;
 	duration_ms: number;
-	count: number;
 }
 
 /** The part of the load that is compared with the books. */
@@ -63,7 +62,7 @@ export async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 	const rows = await fleet.sql<(Record<keyof UsageRow, string> & Pick<UsageRow, "budgets" | "project_id">)[]>`
 		select u.request_id, u.account_id, u.key_id, u.project_id, u.budgets, u.duration_ms, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
 			u.reserved_nano_usd as reserved,
-			extract(epoch from u.admitted_at) * 1000 as admitted_ms, 1 as count
+			extract(epoch from u.admitted_at) * 1000 as admitted_ms
 		from usage_event u`;
 	return rows.map((row) => ({
 		...row,
@@ -72,7 +71,6 @@ export async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 		reserved: Number(row.reserved),
 		admitted_ms: Number(row.admitted_ms),
 		duration_ms: Number(row.duration_ms),
-		count: 1,
 	}));
 }
 
@@ -177,8 +175,8 @@ async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]):
 	const spent = new Map<string, number>();
 	for (const row of rows)
 		for (const id of [row.account_id, row.key_id]) spent.set(id, (spent.get(id) ?? 0) + row.charged);
-	const balances = new Map<string, Awaited<ReturnType<typeof balanceOf>>>();
-	for (const account of load.accounts.keys()) balances.set(account, await balanceOf(fleet, account));
+	const balances = new Map<string, Awaited<ReturnType<typeof accountBalance>>>();
+	for (const account of load.accounts.keys()) balances.set(account, await accountBalance(fleet.statements, account));
 	const held = new Map<string, number>();
 	for (const { id } of load.keys) held.set(id, (await keyBalance(fleet.statements, id)).held);
 	return [

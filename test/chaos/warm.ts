@@ -1,14 +1,6 @@
 import { type SentRequest, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
-import type { Finding } from "./verdict.ts";
-
-/** Verdict on refused requests of customers whom no fault has touched. */
-export interface WarmVerdict {
-	readonly finding: Finding;
-	/** Number of refusals that have a known cause, by cause. */
-	readonly causes: Readonly<Record<string, number>>;
-}
 
 /** Milliseconds after its use for which a key has credit at the instance. Idle credit returns after a minute. */
 const WARM_MS = 30_000;
@@ -18,7 +10,7 @@ const WARM_MS = 30_000;
  * account never suspended); the request is warm (the same instance gave the same key a whole answer in the last 30 s,
  * with no excuse since); and nothing excuses the instance while the request runs. A request that reached the model
  * server counts as admitted; before that, no answer counts as a refusal. `renewals`: when a key's cap was renewed and
- * each instance had to draw credit.
+ * each instance had to draw credit. `causes`: number of refusals by known cause.
  */
 export function judgeWarm(
 	sent: readonly SentRequest[],
@@ -26,7 +18,7 @@ export function judgeWarm(
 	steady: ReadonlySet<string>,
 	excusesOf: (member: number) => readonly Excuse[],
 	renewals: ReadonlyMap<string, Excuse> = new Map(),
-): WarmVerdict {
+) {
 	const admitted = new Set(arrivals.map(({ requestId }) => uuidOf(requestId)));
 	const excuses = new Map<number, readonly Excuse[]>();
 	const known = new Map<string, SentRequest[]>();

@@ -1,31 +1,14 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { batchModel } from "../batch/batch-service.ts";
-import { type SentRequest, sendChat } from "../chaos/chat-client.ts";
-import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
+import { type SentRequest, sendChat, uuidOf } from "../chaos/chat-client.ts";
+import { startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type Fleet, type FleetMember, startFleet } from "../chaos/fleet.ts";
+import { costOf } from "../chaos/verdict.ts";
 import { waitFor } from "../support/wait.ts";
-import { type ServerPair, startServerPair } from "./servers.ts";
+import { startServerPair } from "./servers.ts";
 
-export interface FailoverWorld extends AsyncDisposable {
-	readonly servers: ServerPair;
-	readonly fleet: Fleet;
-	readonly upstream: CountingUpstream;
-	readonly members: readonly [FleetMember, FleetMember];
-	/** Sends requests with the key until each instance has answered `count` of them. */
-	serve(key: { id: string; secret: string }, count: number): Promise<void>;
-	ask(key: { id: string; secret: string }, member: FleetMember): Promise<SentRequest>;
-	/** Directs new connections of the instances (by default all) to this server. Existing connections stay. */
-	aim(server: { readonly port: number }, members?: readonly FleetMember[]): void;
-	readiness(member: FleetMember): Promise<{ status: string; reasons: string[]; warnings: string[] }>;
-	/** Waits until both instances are ready and have replayed all journals. */
-	untilReady(): Promise<void>;
-	/** Expects the books to contain every complete answer once, at the price of the tokens that the upstream counted. */
-	expectNothingLost(sql: Fleet["sql"]): Promise<void>;
-	log(member: FleetMember): string;
-}
-
-const PRICE = { prompt: 1_000, output: 2_000 };
+export type FailoverWorld = Awaited<ReturnType<typeof startFailoverWorld>>;
 
 export async function startFailoverWorld(
 	options: {
@@ -36,7 +19,7 @@ export async function startFailoverWorld(
 		/** Also serves batches, each of whose answers takes up to this many milliseconds. */
 		batchAnswerMs?: number;
 	} = {},
-): Promise<FailoverWorld> {
+) {
 	const servers = await startServerPair(options.settings);
 	const upstream = await startCountingUpstream({ gapMsMax: options.batchAnswerMs ?? 1, failures: 0 });
 	const fleet = await startFleet({
@@ -50,19 +33,23 @@ export async function startFailoverWorld(
 	});
 	const [first, second] = fleet.members as [FleetMember, FleetMember];
 	const answered: SentRequest[] = [];
-	const ask: FailoverWorld["ask"] = async (key, member) => {
+	const ask = async (key: { id: string; secret: string }, member: FleetMember) => {
 		const sent = await sendChat(member, key, { words: 4, stream: true, maxTokens: 12 });
 		if (sent.complete) answered.push(sent);
 		return sent;
 	};
-	const readiness: FailoverWorld["readiness"] = async (member) => (await fetch(`${member.url}/readyz`)).json();
+	const readiness = async (member: FleetMember) =>
+		(await fetch(`${member.url}/readyz`)).json() as Promise<
+			Record<"status", string> & Record<"reasons" | "warnings", string[]>
+		>;
 	return {
 		servers,
 		fleet,
 		upstream,
-		members: [first, second],
+		members: [first, second] as const,
 		ask,
-		async serve(key, count) {
+		/** Sends requests with the key until each instance has answered `count` of them. */
+		async serve(key: { id: string; secret: string }, count: number) {
 			for (let number = 0; number < count; number++)
 				// Repeats a request after a 503, as clients should.
 				for (const member of [first, second])
@@ -76,10 +63,12 @@ export async function startFailoverWorld(
 						30_000,
 					);
 		},
-		aim(server, members = fleet.members) {
+		/** Directs new connections of the instances (by default all) to this server. Existing connections stay. */
+		aim(server: { readonly port: number }, members: readonly FleetMember[] = fleet.members) {
 			for (const { proxy } of members) proxy.aim(server.port);
 		},
 		readiness,
+		/** Waits until both instances are ready and have replayed all journals. */
 		async untilReady() {
 			await waitFor(
 				async () => (await Promise.all(fleet.members.map(readiness))).every(({ status }) => status === "ready"),
@@ -92,14 +81,11 @@ export async function startFailoverWorld(
 				30_000,
 			);
 		},
-		async expectNothingLost(sql) {
-			const truth = new Map(
-				(await upstream.report()).map(({ requestId, prompt, sent }) => [
-					requestId.replaceAll("-", ""),
-					prompt * PRICE.prompt + sent * PRICE.output,
-				]),
-			);
-			const due = answered.map(({ uuid = "" }) => [uuid, truth.get(uuid.replaceAll("-", "")) ?? -1]);
+		/** Expects the books to contain every complete answer once, at the price of the tokens that the upstream counted. */
+		async expectNothingLost(sql: Fleet["sql"]) {
+			const arrivals = await upstream.report();
+			const truth = new Map(arrivals.map(({ requestId, prompt, sent }) => [uuidOf(requestId), costOf(prompt, sent)]));
+			const due = answered.map(({ uuid = "" }) => [uuid, truth.get(uuid) ?? -1]);
 			const ids = answered.map(({ uuid = "" }) => uuid);
 			const booked = async () => {
 				const rows = await sql`
@@ -110,7 +96,7 @@ export async function startFailoverWorld(
 			const found = await booked();
 			expect(due.map(([id]) => [id, found.get(String(id))])).toEqual(due);
 		},
-		log: ({ logPath }) => readFileSync(logPath, "utf8"),
+		log: ({ logPath }: FleetMember) => readFileSync(logPath, "utf8"),
 		async [Symbol.asyncDispose]() {
 			await fleet.stop();
 			await upstream.stop();

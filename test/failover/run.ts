@@ -4,7 +4,9 @@
  */
 import postgres from "postgres";
 import { migratedUrl } from "../../src/db/migrate.ts";
-import { type FleetMember, LEASE_TTL_MS, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "../chaos/fleet.ts";
+import { bodyOf, uuidOf } from "../chaos/chat-client.ts";
+import { type FleetMember, LEASE_TTL_MS } from "../chaos/fleet.ts";
+import { costOf } from "../chaos/verdict.ts";
 import { runHere } from "../cli/run-here.ts";
 import { type FailoverWorld, startFailoverWorld } from "./failover-world.ts";
 import { type Customer, PAST_INSTANCE, payByCard, runBatch, sealDay, type WaitForWork } from "./work.ts";
@@ -69,9 +71,9 @@ function startTraffic(world: FailoverWorld, key: Key, isIdempotent: boolean) {
 					authorization: `Bearer ${key.secret}`,
 					...(isIdempotent ? { "idempotency-key": token } : {}),
 				},
-				body: JSON.stringify({ model: "test-model", max_tokens: 12, messages: [{ role: "user", content: "a b c d" }] }),
+				body: JSON.stringify(bodyOf({ words: 4, stream: false, maxTokens: 12 })),
 			}).catch(() => undefined);
-			const id = response?.headers.get("x-request-id")?.replace(/^req_/, "").replaceAll("-", "");
+			const id = uuidOf(response?.headers.get("x-request-id") ?? null);
 			const text = await response?.text().catch(() => undefined);
 			if (response?.status === 200 && text !== undefined && id !== undefined) {
 				answered.push(id);
@@ -182,16 +184,14 @@ async function judge(
 	const { traffic, scenario } = found;
 	const truth = new Map<string, number>();
 	for (const { requestId, prompt, sent } of await world.upstream.report()) {
-		const id = requestId.replaceAll("-", "");
-		const cost = prompt * NANO_USD_A_PROMPT_TOKEN + sent * NANO_USD_AN_OUTPUT_TOKEN;
-		truth.set(id, (truth.get(id) ?? 0) + cost);
+		const id = uuidOf(requestId) ?? requestId;
+		truth.set(id, (truth.get(id) ?? 0) + costOf(prompt, sent));
 	}
-	const read = async () =>
-		new Map(
-			(
-				await sql`select request_id, charged_nano_usd + written_off_nano_usd as cost from usage_event where instance_id <> ${PAST_INSTANCE}`
-			).map((row) => [String(row.request_id).replaceAll("-", ""), Number(row.cost)]),
-		);
+	const read = async () => {
+		const rows = await sql`
+			select request_id, charged_nano_usd + written_off_nano_usd as cost from usage_event where instance_id <> ${PAST_INSTANCE}`;
+		return new Map(rows.map((row) => [String(row.request_id), Number(row.cost)]));
+	};
 	let books = await read();
 	// Removes duplicates: an answer that is replayed from its idempotency key has the first request's id.
 	const ids = [...new Set(traffic.answered)];

@@ -1,32 +1,12 @@
-import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import connect from "postgres";
-import { type OwnPostgres, startOwnPostgres } from "../chaos/own-postgres.ts";
-import { createBackup } from "../restore/base-backup.ts";
+import { startOwnPostgres } from "../chaos/own-postgres.ts";
+import { copyAll, createBackup, inSession } from "../restore/base-backup.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A primary and a standby that replicates the primary. */
-export interface ServerPair {
-	readonly primary: OwnPostgres;
-	readonly standby: OwnPostgres;
-	/** Makes commits on the primary wait for the standby. */
-	waitForStandby(): Promise<void>;
-	/** Stops the replication, so that a promotion loses the commits made afterwards. */
-	cutReplication(): void;
-	resumeReplication(): void;
-	/** Makes the standby the primary, with the commits that it has received. */
-	promote(): Promise<void>;
-	/** Makes the crashed former primary a standby of the new one; then `promote` exchanges their roles again. */
-	follow(): Promise<void>;
-	/** Stops the primary, copies its data folder and starts it again. */
-	snapshot(): Promise<void>;
-	/** Kills the primary and starts it with the copied data folder: the same server and timeline with an older state. */
-	rollBack(): Promise<void>;
-	destroy(): Promise<void>;
-}
-
-export async function startServerPair(settings: Readonly<Record<string, string>> = {}): Promise<ServerPair> {
+/** Starts a primary and a standby that replicates the primary. */
+export async function startServerPair(settings: Readonly<Record<string, string>> = {}) {
 	const backup = createBackup();
 	const both = { fsync: "off", max_wal_senders: "4", ...settings };
 	const primary = await startOwnPostgres({ ...both, ...backup.settings });
@@ -51,38 +31,34 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 		place("standby.signal", "");
 		promoted = follower.start();
 		promoted.catch(() => {});
-		const session = connect(leader.url, { max: 1, onnotice: () => {} });
-		try {
+		await inSession(leader.url, async (session) => {
 			const follows = () => session`select 1 from pg_stat_replication where state = 'streaming'`;
 			await waitFor(async () => (await follows()).length === 1, "the standby to follow", 30_000);
-		} finally {
-			await session.end();
-		}
+		});
 	}
 	const copy = `${primary.cluster}.copy`;
-	const cp = (from: string, to: string) => {
-		rmSync(to, { recursive: true, force: true });
-		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
-	};
 
-	const pair: ServerPair = {
+	const pair = {
 		primary,
 		standby,
-		async waitForStandby() {
-			const session = connect(primary.url, { max: 1, onnotice: () => {} });
-			await session.unsafe("alter system set synchronous_standby_names = '*'");
-			await session`select pg_reload_conf()`;
-			const isSync = () => session`select 1 from pg_stat_replication where sync_state = 'sync'`;
-			await waitFor(async () => (await isSync()).length === 1, "the standby to be synchronous", 10_000);
-			await session.end();
-		},
+		/** Makes commits on the primary wait for the standby. */
+		waitForStandby: () =>
+			inSession(primary.url, async (session) => {
+				await session.unsafe("alter system set synchronous_standby_names = '*'");
+				await session`select pg_reload_conf()`;
+				const isSync = () => session`select 1 from pg_stat_replication where sync_state = 'sync'`;
+				await waitFor(async () => (await isSync()).length === 1, "the standby to be synchronous", 10_000);
+			}),
+		/** Stops the replication, so that a promotion loses the commits made afterwards. */
 		cutReplication: () => wire.cut(),
 		resumeReplication: () => wire.restore(),
+		/** Makes the standby the primary, with the commits that it has received. */
 		async promote() {
 			place("promote", "");
 			process.kill(Number(readFileSync(join(follower.cluster, "postmaster.pid"), "utf8").split("\n")[0]), "SIGUSR1");
 			await promoted;
 		},
+		/** Makes the crashed former primary a standby of the new one; then `promote` exchanges their roles again. */
 		async follow() {
 			[leader, follower] = [follower, leader];
 			const base = createBackup();
@@ -94,14 +70,16 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 			wire.restore();
 			await startFollower();
 		},
+		/** Stops the primary, copies its data folder and starts it again. */
 		async snapshot() {
 			await primary.stop();
-			cp(primary.cluster, copy);
+			copyAll(primary.cluster, copy);
 			await primary.start();
 		},
+		/** Kills the primary and starts it with the copied data folder: the same server and timeline with an older state. */
 		async rollBack() {
 			await primary.crash();
-			cp(copy, primary.cluster);
+			copyAll(copy, primary.cluster);
 			await primary.start();
 		},
 		async destroy() {

@@ -23,22 +23,13 @@ const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.
  */
 export function createBackup() {
 	const folder = mkdtempSync(join(quickFolder(), "tollgate-backup-"));
-	const [base, archive, kept] = ["base", "archive", "kept"].map((name) => join(folder, name)) as [
-		string,
-		string,
-		string,
-	];
+	const [base, archive, kept] = [join(folder, "base"), join(folder, "archive"), join(folder, "kept")];
 	// The server may run as another user, who must be able to write to this folder.
 	chmodSync(folder, 0o755);
 	mkdirSync(archive);
 	chmodSync(archive, 0o777);
-	const copyAll = (from: string, to: string) => {
-		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
-	};
-
 	/** Replaces the data of a stopped server by the base backup. */
 	function copyBaseTo(cluster: string): void {
-		rmSync(cluster, { recursive: true, force: true });
 		copyAll(base, cluster);
 		const label = join(cluster, "backup_label");
 		const { uid, gid } = statSync(base);
@@ -52,25 +43,19 @@ export function createBackup() {
 			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
 		},
 		async takeBase({ url, cluster }: OwnPostgres) {
-			const session = connect(url, { max: 1, onnotice: () => {} });
-			try {
+			await inSession(url, async (session) => {
 				await session`select pg_backup_start('test', true)`;
 				copyRunning(cluster, base);
 				const [row] = await session`select labelfile from pg_backup_stop(true)`;
 				writeFileSync(join(base, "backup_label"), row?.labelfile);
-			} finally {
-				await session.end();
-			}
+			});
 		},
 		/** Archives the log up to now. A restore will lack all later commits. */
 		async keepLog({ url }: OwnPostgres) {
-			const session = connect(url, { max: 1, onnotice: () => {} });
-			try {
+			await inSession(url, async (session) => {
 				const [row] = await session`select pg_walfile_name(pg_switch_wal()) as last`;
 				await waitFor(() => readdirSync(archive).includes(row?.last), "the log to be archived", 30_000);
-			} finally {
-				await session.end();
-			}
+			});
 			copyAll(archive, kept);
 		},
 		copyBaseTo,
@@ -86,6 +71,21 @@ export function createBackup() {
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
+}
+
+export async function inSession<T>(url: string, work: (session: connect.Sql) => Promise<T>): Promise<T> {
+	const session = connect(url, { max: 1, onnotice: () => {} });
+	try {
+		return await work(session);
+	} finally {
+		await session.end();
+	}
+}
+
+/** Replaces `to` by a copy. */
+export function copyAll(from: string, to: string): void {
+	rmSync(to, { recursive: true, force: true });
+	if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
 }
 
 /** Files may appear, vanish or change while they are copied; the replay of the log repairs them. */

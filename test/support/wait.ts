@@ -19,6 +19,11 @@ export async function waitFor(
 	}
 }
 
+/** Milliseconds since 1970 with fractions, monotonic and equal in all processes of the machine. */
+export function nowMs(): number {
+	return performance.timeOrigin + performance.now();
+}
+
 /** Returns this process's processor time, which does not depend on other load of the machine. */
 export function cpuMs(): number {
 	const { user, system } = process.cpuUsage();

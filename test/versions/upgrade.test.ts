@@ -83,7 +83,6 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 	await balanced.stop();
 	const failed = sent.filter(({ complete }) => !complete);
 	expect(failed.map(({ member, status, code }) => ({ member, status, code }))).toEqual([]);
-	console.log(`${sent.length} requests through ${steps.length} replacements: none refused`);
 	return { sent, keys, accounts: new Map([[account, RICH]]) };
 }
 

@@ -4,7 +4,7 @@ import { managementClient } from "../management/management-client.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
 const LEASE_TTL_S = "6";
@@ -22,11 +22,8 @@ export async function withCutOffWorld() {
 	const at = `account=${owner.accountId}`;
 
 	/** Connects the second instance to Postgres through a proxy that can cut its connections. */
-	const address = new URL(service.db.url);
-	const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
-	const throughProxy = new URL(service.db.url);
-	throughProxy.host = `127.0.0.1:${proxy.port}`;
-	const distant = await secondGateway(service, throughProxy.href, { LEASE_TTL_S, DRAIN_S: "1" });
+	const { proxy, url } = withDatabaseProxy(service.db.url);
+	const distant = await secondGateway(service, url, { LEASE_TTL_S, DRAIN_S: "1" });
 	// Restores the connections; without them, the instance's stop would wait for the database.
 	atEnd(() => proxy.thaw(false));
 	const script = await managementClient(service);

@@ -11,7 +11,7 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { appendControl, entryAt, joinTestInstance } from "./fixture.ts";
+import { appendControl, entryAt, joinTestInstance, liveRow, standingOf } from "./fixture.ts";
 
 const db = await withDatabase();
 beforeEach(async () => {
@@ -44,15 +44,18 @@ async function fenceByHand(
 	};
 	return waitUntilApplied({ store: asked, clock }, entry, options);
 }
-const stateOf = async (id: string) =>
-	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
-const beatOf = async (id: string) => Number((await db.sql`select beat from instance_now where id = ${id}`)[0]?.beat);
+const stateOf = async (id: string) => (await standingOf(db.sql, id))?.state;
+const beatOf = async (id: string) => (await standingOf(db.sql, id))?.beat ?? 0;
 const seqNow = async () => (await heartbeats().position()).seq;
 
-async function liveRow(id: string, ttlMs: number): Promise<void> {
-	const epoch = await heartbeats().join(id, ttlMs);
-	await heartbeats().goLive(id, epoch, await seqNow(), ttlMs);
-}
+const live = (id: string, ttlMs: number) => liveRow(heartbeats(), id, ttlMs);
+/** A store without instances. */
+const IDLE: FenceStore = {
+	lagging: async () => [],
+	fenceOff: async () => {},
+	server: async () => ({ mark: "1/1", unquietMs: 0 }),
+	quiet: async () => {},
+};
 
 /** Runs `during` while a transaction holds the locks that `statement` takes, then commits the transaction. */
 async function whileUncommitted<T>(statement: string, during: () => Promise<T>): Promise<T> {
@@ -63,8 +66,7 @@ async function whileUncommitted<T>(statement: string, during: () => Promise<T>):
 const isBlocked = async () => (await lockWaits(db.sql)) > 0;
 
 test("a revocation is effective once every live instance has applied it", async () => {
-	const a = await joinTestInstance(createPgHeartbeatStore(db.liveness), "a");
-	const b = await joinTestInstance(createPgHeartbeatStore(db.liveness), "b");
+	const [a, b] = [await joinTestInstance(heartbeats(), "a"), await joinTestInstance(heartbeats(), "b")];
 	await Promise.all([a.heartbeat.goLive(), b.heartbeat.goLive()]);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { effective } = await fence(seq, 5_000);
@@ -75,7 +77,7 @@ test("a revocation is effective once every live instance has applied it", async 
 });
 
 test("a revocation fences off a hanging instance when the instance's lease ends", async () => {
-	await liveRow("hung", 400);
+	await live("hung", 400);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const early = await fenceByHand({ entry, deadlineMs: 100, graceMs: 0 });
 	expect(early.pending.map(({ id }) => id)).toEqual(["hung"]);
@@ -89,7 +91,7 @@ test("a revocation fences off a hanging instance when the instance's lease ends"
 });
 
 test("a revocation waits for the whole lease even if the database's clock is ahead", async () => {
-	await liveRow("stepped", 400);
+	await live("stepped", 400);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	await db.sql`update instance_beat set lease_until = lease_until - interval '1 hour' where id = 'stepped'`;
 	const startedMs = performance.now();
@@ -98,7 +100,7 @@ test("a revocation waits for the whole lease even if the database's clock is ahe
 });
 
 test("an instance that renews its lease without applying entries is never fenced off", async () => {
-	await liveRow("deaf", 200);
+	await live("deaf", 200);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const renew = () => heartbeats().heartbeat("deaf", 1, 0, 200);
 	const { effective, elapsedMs } = await fenceByHand({ entry, deadlineMs: 2_000, graceMs: 0 }, renew);
@@ -107,7 +109,7 @@ test("an instance that renews its lease without applying entries is never fenced
 });
 
 test("an instance that was fenced off neither renews its lease nor goes live", async () => {
-	await liveRow("late", 10);
+	await live("late", 10);
 	await store().fenceOff("late", 1, await beatOf("late"));
 	const seq = await seqNow();
 	expect(await heartbeats().heartbeat("late", 1, seq, 60_000)).toBe(null);
@@ -115,14 +117,14 @@ test("an instance that was fenced off neither renews its lease nor goes live", a
 });
 
 test("a silent instance that renews its lease is live again", async () => {
-	await liveRow("back", 10);
+	await live("back", 10);
 	await store().silent("back", 1, await beatOf("back"));
 	expect(await heartbeats().heartbeat("back", 1, 0, 60_000)).not.toBe(null);
 	expect(await stateOf("back")).toBe("live");
 });
 
 test("an instance that renewed its lease is not fenced off by its previous heartbeat", async () => {
-	await liveRow("quick", 10);
+	await live("quick", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("quick");
 	await heartbeats().heartbeat("quick", 1, 0, 60_000);
@@ -131,7 +133,7 @@ test("an instance that renewed its lease is not fenced off by its previous heart
 });
 
 test("an instance whose renewal is not committed yet is not fenced off", async () => {
-	await liveRow("slow", 10);
+	await live("slow", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("slow");
 	let fenced: Promise<void> | undefined;
@@ -147,12 +149,12 @@ test("an instance whose renewal is not committed yet is not fenced off", async (
 test("an instance goes live only once it has applied all control entries", async () => {
 	const epoch = await heartbeats().join("new", 60_000);
 	const before = await seqNow();
-	let live: Promise<number | null> | undefined;
+	let wentLive: Promise<number | null> | undefined;
 	await whileUncommitted(`select control_append('key', 'k', '{}')`, async () => {
-		live = heartbeats().goLive("new", epoch, before, 60_000);
+		wentLive = heartbeats().goLive("new", epoch, before, 60_000);
 		await waitFor(isBlocked, "going live to wait for the revocation");
 	});
-	expect(await live).toBe(before + 1);
+	expect(await wentLive).toBe(before + 1);
 	expect(await stateOf("new")).toBe("joining");
 });
 
@@ -169,7 +171,7 @@ test("a revocation waits for an instance that is going live", async () => {
 
 test("concurrent revocations fence off the same silent instances without a deadlock", async () => {
 	for (let n = 0; n < 10; n++) {
-		await liveRow(`gone-${n}`, 10);
+		await live(`gone-${n}`, 10);
 		await store().silent(`gone-${n}`, 1, await beatOf(`gone-${n}`));
 	}
 	const seqs = await Promise.all(Array.from({ length: 12 }, () => appendControl(db.statements, "key", "k", {})));
@@ -181,7 +183,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 });
 
 test("revocations on a new database server wait once for one lease", async () => {
-	await liveRow("known", 2_000);
+	await live("known", 2_000);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const entry = await entryAt(db.sql, seq);
 	await heartbeats().heartbeat("known", 1, seq, 2_000);
@@ -195,7 +197,7 @@ test("revocations on a new database server wait once for one lease", async () =>
 });
 
 test("no row lock delays a heartbeat, a fence or a revocation", async () => {
-	await liveRow("held", 60_000);
+	await live("held", 60_000);
 	const tables = ["instance_beat", "control_log", "server_seen"];
 	for (const table of tables) {
 		await whileUncommitted(`select * from ${table} for update`, async () => {
@@ -253,13 +255,11 @@ test("control entries are numbered in the order of their commits", async () => {
 test("a revocation repeats its failed query for instances up to ten times in a row", async () => {
 	let failures = 3;
 	const flaky: FenceStore = {
+		...IDLE,
 		async lagging() {
 			if (failures-- > 0) throw new Error("deadlock detected");
 			return [];
 		},
-		fenceOff: async () => {},
-		server: async () => ({ mark: "1/1", unquietMs: 0 }),
-		quiet: async () => {},
 	};
 	const asking = () => fenceByHand({ store: flaky, deadlineMs: 1_000, graceMs: 0 });
 	expect((await asking()).effective).toBe(true);
@@ -289,6 +289,7 @@ test("a revocation fails if the database moves to another server while it waits"
 	let looks = 0;
 	let mark = "1/1";
 	const moving: FenceStore = {
+		...IDLE,
 		async lagging() {
 			looks += 1;
 			if (looks === 1) return [lagging];
@@ -296,9 +297,7 @@ test("a revocation fails if the database moves to another server while it waits"
 			mark = "1/2";
 			return [];
 		},
-		fenceOff: async () => {},
 		server: async () => ({ mark, unquietMs: 0 }),
-		quiet: async () => {},
 	};
 	const options = { deadlineMs: 60_000, graceMs: 0 };
 	const waited = waitUntilApplied({ store: moving, clock }, ENTRY, options).catch((error: Error) => error.name);
@@ -310,14 +309,13 @@ test("a revocation fails if the database moves to another server while it waits"
 test("a revocation waits again for an instance that renews its lease meanwhile", async () => {
 	const state = { beat: 1, dead: false, fences: 0 };
 	const racing: FenceStore = {
+		...IDLE,
 		lagging: async () => (state.dead ? [] : [{ id: "i", epoch: 1, beat: state.beat, ttlMs: 1_000, leaseUntilMs: 0 }]),
 		async fenceOff(_id, _epoch, beat) {
 			state.fences += 1;
 			if (state.fences === 1) state.beat += 1;
 			if (beat === state.beat) state.dead = true;
 		},
-		server: async () => ({ mark: "1/1", unquietMs: 0 }),
-		quiet: async () => {},
 	};
 	const waited = await fenceByHand({ store: racing, deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
 	expect([waited.effective, state.dead, state.fences]).toEqual([true, true, 2]);

@@ -2,8 +2,8 @@ import type postgres from "postgres";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { type AppendedEntry, type AppendedRow, type ControlEntry, toEntry } from "../../src/cluster/control-log.ts";
-import { createGate, type Gate } from "../../src/cluster/gate.ts";
-import { type EndOfEpoch, type Heartbeat, type HeartbeatStore, startHeartbeat } from "../../src/cluster/heartbeat.ts";
+import { createGate } from "../../src/cluster/gate.ts";
+import { type EndOfEpoch, type HeartbeatStore, startHeartbeat } from "../../src/cluster/heartbeat.ts";
 import { onlyRow } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 
@@ -24,11 +24,17 @@ export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedE
 	return row === undefined ? { seq, atMicros: 0 } : toEntry(row);
 }
 
-export interface TestMember {
-	readonly heartbeat: Heartbeat & { goLive(): Promise<void> };
-	readonly gate: Gate;
-	readonly applied: ControlEntry[];
-	readonly ended: Promise<EndOfEpoch>;
+/** The current row of an instance. */
+export async function standingOf(sql: postgres.Sql, id: string) {
+	const [row] = await sql<{ state: string; beat: number; applied: number }[]>`
+		select state, beat::int as beat, applied_seq::int as applied from instance_now where id = ${id}`;
+	return row;
+}
+
+/** Makes an instance live whose heartbeats the test sends. */
+export async function liveRow(store: HeartbeatStore, id: string, ttlMs: number): Promise<void> {
+	const epoch = await store.join(id, ttlMs);
+	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
 export async function joinTestInstance(
@@ -41,7 +47,7 @@ export async function joinTestInstance(
 		clock?: Clock;
 		apply?: (entry: ControlEntry) => void;
 	} = {},
-): Promise<TestMember> {
+) {
 	const clock = options.clock ?? systemClock;
 	const gate = createGate({ clock });
 	const applied: ControlEntry[] = [];

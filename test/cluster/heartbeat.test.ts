@@ -12,13 +12,15 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { openTransaction } from "../support/open-transaction.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { appendControl, joinTestInstance } from "./fixture.ts";
+import { appendControl, joinTestInstance, standingOf } from "./fixture.ts";
 
 const db = await withDatabase();
+const heartbeats = () => createPgHeartbeatStore(db.liveness);
+const standing = async (id: string) => await standingOf(db.sql, id);
 
 function cuttable() {
 	const state = { away: false, server: undefined as string | undefined };
-	const real = createPgHeartbeatStore(db.liveness);
+	const real = heartbeats();
 	const store = new Proxy(real, {
 		get:
 			(target, name: keyof HeartbeatStore) =>
@@ -34,12 +36,9 @@ function cuttable() {
 }
 
 test("an instance applies control entries in order, once, and then acknowledges them", async () => {
-	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
-		heartbeatMs: 10_000,
-	});
+	const { heartbeat, applied } = await joinTestInstance(heartbeats(), "order", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
-	const acknowledged = async () =>
-		Number((await db.sql`select applied_seq from instance_now where id = 'order'`)[0]?.applied_seq);
+	const acknowledged = async () => (await standing("order"))?.applied ?? 0;
 	const first = await appendControl(db.statements, "key", "one", {});
 	expect(await acknowledged()).toBeLessThan(first);
 	const second = await appendControl(db.statements, "key", "two", {});
@@ -51,7 +50,7 @@ test("an instance applies control entries in order, once, and then acknowledges 
 });
 
 test("an instance sends no heartbeat before it is live", async () => {
-	const store = createPgHeartbeatStore(db.liveness);
+	const store = heartbeats();
 	let sent = 0;
 	const heartbeatOnce: HeartbeatStore["heartbeat"] = (...args) => {
 		sent++;
@@ -69,9 +68,9 @@ test("an instance sends no heartbeat before it is live", async () => {
 });
 
 test("an instance replaces its row with a higher beat at each heartbeat", async () => {
-	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
+	const { heartbeat } = await joinTestInstance(heartbeats(), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
-	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
+	const beat = async () => (await standing("beats"))?.beat ?? 0;
 	const before = await beat();
 	await heartbeat.sync();
 	await heartbeat.sync();
@@ -97,10 +96,7 @@ test("an instance stops admitting when the database moved to another server", as
 	// The instance counts as live until its free credit is returned.
 	expect(left).toBe(0);
 	heartbeat.stop();
-	await waitFor(
-		async () => (await db.sql`select state from instance_now where id = 'moved'`)[0]?.state === "dead",
-		"the others to be told",
-	);
+	await waitFor(async () => (await standing("moved"))?.state === "dead", "the others to be told");
 });
 
 test("an instance unknown to a new database server reports the move, not a fence", async () => {
@@ -115,7 +111,7 @@ test("an instance unknown to a new database server reports the move, not a fence
 });
 
 test("an instance ends its epoch if the log lacks entries that it has applied", async () => {
-	const store = createPgHeartbeatStore(db.liveness);
+	const store = heartbeats();
 	const epoch = await store.join("ahead", 60_000);
 	const { seq } = await store.position();
 	await store.goLive("ahead", epoch, seq, 60_000);
@@ -148,7 +144,7 @@ test("an instance soon repeats a failed heartbeat, until its epoch ends", async 
 	const clock = createManualClock();
 	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
 	await heartbeat.goLive();
-	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'repeats'`)[0]?.beat);
+	const beat = async () => (await standing("repeats"))?.beat ?? 0;
 	const before = await beat();
 	state.away = true;
 	await heartbeat.sync();
@@ -190,7 +186,7 @@ test("an instance applies the entries of an outage before its gate opens again",
 });
 
 test("an instance closes its gate and ends when it is fenced off", async () => {
-	const { heartbeat, gate, ended } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "fenced");
+	const { heartbeat, gate, ended } = await joinTestInstance(heartbeats(), "fenced");
 	await heartbeat.goLive();
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
 	expect(await ended).toBe("fenced off");
@@ -199,8 +195,7 @@ test("an instance closes its gate and ends when it is fenced off", async () => {
 
 test("an ended instance keeps one row that shows that its process still runs", async () => {
 	const clock = createManualClock();
-	const store = createPgHeartbeatStore(db.liveness);
-	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
+	const store = heartbeats();
 	const rows = async (id: string) => (await db.sql`select 1 from instance_beat where id = ${id}`).length;
 	for (const [id, ends] of [
 		["left", async ({ leave }: Heartbeat) => leave()],
@@ -209,13 +204,13 @@ test("an ended instance keeps one row that shows that its process still runs", a
 		const { heartbeat } = await joinTestInstance(store, id, { heartbeatMs: 1_000, clock });
 		await heartbeat.goLive();
 		await ends(heartbeat);
-		const becomes = async (what: (row: { beat: string; state: string }) => boolean) => {
+		const later = async () => {
 			clock.advance(1_000);
-			return what((await db.sql`select beat, state from instance_now where id = ${id}`)[0] as never);
+			return await standing(id);
 		};
-		await waitFor(() => becomes(({ state }) => state === "dead"), "the end of the epoch");
-		const before = Number((await standing(id))?.beat);
-		await waitFor(() => becomes(({ beat }) => Number(beat) > before + 1), "it to be told again");
+		await waitFor(async () => (await later())?.state === "dead", "the end of the epoch");
+		const before = (await standing(id))?.beat ?? 0;
+		await waitFor(async () => ((await later())?.beat ?? 0) > before + 1, "it to be told again");
 		await waitFor(async () => (await rows(id)) === 1, "its former rows to go");
 		heartbeat.stop();
 		expect(clock.pending()).toBe(0);
@@ -223,19 +218,16 @@ test("an ended instance keeps one row that shows that its process still runs", a
 });
 
 test("an instance reports its stop, so that no revocation waits for it", async () => {
-	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "leaving");
+	const { heartbeat, gate } = await joinTestInstance(heartbeats(), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();
 	expect(gate.isOpen()).toBe(false);
-	await waitFor(
-		async () => (await db.sql`select state from instance_now where id = 'leaving'`)[0]?.state === "dead",
-		"its state",
-	);
+	await waitFor(async () => (await standing("leaving"))?.state === "dead", "its state");
 });
 
 test("an instance closes its gate some time before its lease ends", async () => {
 	const clock = createManualClock();
-	const real = createPgHeartbeatStore(db.liveness);
+	const real = heartbeats();
 	/** Delays a reply by 700 ms of the instance's clock. */
 	const late = async <T>(reply: Promise<T>): Promise<T> => {
 		const result = await reply;
@@ -260,7 +252,7 @@ test("an instance closes its gate some time before its lease ends", async () => 
 });
 
 test("an instance applies entries appended during a heartbeat before its gate opens", async () => {
-	const real = createPgHeartbeatStore(db.liveness);
+	const real = heartbeats();
 	const made: number[] = [];
 	/** Appends an entry just before the heartbeat's statement arrives. */
 	const beaten = async <T>(send: () => Promise<T>): Promise<T> => {
@@ -284,7 +276,7 @@ test("an instance applies entries appended during a heartbeat before its gate op
 });
 
 test("an instance acknowledges a control entry only after applying it in memory", async () => {
-	const real = createPgHeartbeatStore(db.liveness);
+	const real = heartbeats();
 	const early: number[] = [];
 	const store: HeartbeatStore = {
 		...real,
@@ -304,7 +296,7 @@ test("an instance acknowledges a control entry only after applying it in memory"
 });
 
 test("two instances that start at the same time get different epochs", async () => {
-	const store = createPgHeartbeatStore(db.liveness);
+	const store = heartbeats();
 	const commit = await openTransaction(db.sql, (tx) => tx`select instance_join('twin', 1000)`);
 	const second = store.join("twin", 1_000);
 	await waitFor(async () => (await lockWaits(db.sql)) > 0, "the second one to wait");
@@ -313,7 +305,7 @@ test("two instances that start at the same time get different epochs", async () 
 });
 
 test("an instance ends its epoch if entries were deleted that it has not applied", async () => {
-	const store = createPgHeartbeatStore(db.liveness);
+	const store = heartbeats();
 	const append = (subject: string) => appendControl(db.statements, "key", subject, {});
 	await append("before");
 	let paused = false;

@@ -1,7 +1,6 @@
 /** Tests that an instance redoes or reports changes that a new database server lacks after a failover. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
@@ -13,14 +12,13 @@ import { createKey, revokeKey, updateKey } from "../../src/keys/key-admin.ts";
 import { archiveProject, createProject, updateProject } from "../../src/keys/project-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { atEnd } from "../support/at-end.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();
 const { sql, statements } = db;
 const maker = { statements, digest: createDigest("p".repeat(64)), serviceName: "service" };
-const folder = mkdtempSync(join(tmpdir(), "tollgate-kept-entries-"));
-atEnd(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 let paths = 0;
 function openKept(path = join(folder, "control", `${paths++}.jsonl`), clock = systemClock) {
@@ -35,12 +33,8 @@ const account = async () =>
 const key = async () =>
 	(
 		await createKey(maker, await account(), {
-			name: "k",
-			capNanoUsd: usd(9),
-			requestsPerMinute: 90,
-			concurrencyMax: 9,
-			models: ["a", "b"],
-			expiresAtMs: 4e12,
+			...{ name: "k", capNanoUsd: usd(9), requestsPerMinute: 90, concurrencyMax: 9 },
+			...{ models: ["a", "b"], expiresAtMs: 4e12 },
 		})
 	).id;
 const project = async () => (await createProject(statements, await account(), { name: "p", capNanoUsd: usd(9) })).id;

@@ -20,9 +20,6 @@ export interface RightTakingAct {
 	readonly run: (stage: ActStage) => Promise<boolean>;
 }
 
-const answered = ({ status, body }: { status: number; body: { fence?: { effective: boolean } } }): boolean =>
-	status === 200 && body.fence?.effective === true;
-
 /**
  * Actions that only the long run tests. Narrowing, archiving, moving and removing have several callers that share a
  * function, so the short run tests one caller of each.
@@ -37,8 +34,12 @@ function waitingTheirTurn(acts: readonly RightTakingAct[]): ReadonlySet<RightTak
 
 export function rightTakingActs({ service, staff, owner, at, cli, managed }: CutOffWorld) {
 	const { sql } = service.db;
-	const change = async ({ id }: ActStage, body: object) =>
-		answered(await owner.send("PATCH", `/api/console/keys/${id}?${at}`, body));
+	/** True if the console reports the act as effective everywhere. */
+	const asked = async (by: Person, method: string, path: string, body?: object): Promise<boolean> => {
+		const query = by === staff ? "" : `${path.includes("?") ? "&" : "?"}${at}`;
+		const answer = await by.send(method, `/api/console${path}${query}`, body);
+		return answer.status === 200 && answer.body.fence?.effective === true;
+	};
 
 	async function ownedKey(): Promise<ActStage> {
 		const settings = { capUsd: "10", requestsPerMinute: 1000, concurrencyMax: 100 };
@@ -77,209 +78,94 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		const { body } = await person.send("POST", `/api/console/keys?${at}`, { name: "a member's", capUsd: "10" });
 		return { id: body.key.id, secret: body.secret, accountId: owner.accountId, leaver: { ...person, userId } };
 	};
-	const removeMember = async (by: Person, { leaver }: ActStage) =>
-		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
+	const removeMember = (by: Person, { leaver }: ActStage) =>
+		asked(by, "DELETE", `/members/${leaver?.userId}?keys=revoke`);
 
 	// A time in the near future: far enough that a slow machine sends the request before, because past times are refused.
 	const soon = () => Date.now() + 5_000;
-	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
-		[
-			"take models from a key",
-			() => ["--models", "another"],
-			() => ({ models: ["another"] }),
-			() => ({ models: ["another"] }),
-		],
-		[
-			"bring a key's expiry forward",
-			() => ["--expires", new Date(soon()).toISOString()],
-			() => ({ expiresAtMs: soon() }),
-			() => ({ expires_at: new Date(soon()).toISOString() }),
-		],
-		[
-			"lower a key's cap",
-			() => ["--cap-usd", "0.000001"],
-			() => ({ capUsd: "0.000001" }),
-			() => ({ cap_usd: "0.000001" }),
-		],
-		[
-			"lower a key's requests a minute",
-			() => ["--requests-per-minute", "1"],
-			() => ({ requestsPerMinute: 1 }),
-			() => ({ requests_per_minute: 1 }),
-		],
-		[
-			"lower a key's requests at once",
-			() => ["--concurrency", "1"],
-			() => ({ concurrencyMax: 1 }),
-			() => ({ concurrency: 1 }),
-		],
-		[
-			"lower a key's tokens a minute",
-			() => ["--tokens-per-minute", "1"],
-			() => ({ tokensPerMinute: 1 }),
-			() => ({ tokens_per_minute: 1 }),
-		],
+	/** An act that its callers perform in different ways. */
+	const act = (
+		name: string,
+		stage: (() => Promise<ActStage>) | undefined,
+		ways: Record<string, RightTakingAct["run"]>,
+	) =>
+		Object.entries(ways).map(([from, run]): RightTakingAct => ({ act: name, from, run, ...(stage ? { stage } : {}) }));
+	const limits: readonly [act: string, option: string, field: string, managed: string, value: unknown][] = [
+		["take models from", "--models", "models", "models", ["another"]],
+		["lower a cap of", "--cap-usd", "capUsd", "cap_usd", "0.000001"],
+		["lower requests a minute of", "--requests-per-minute", "requestsPerMinute", "requests_per_minute", 1],
+		["lower requests at once of", "--concurrency", "concurrencyMax", "concurrency", 1],
+		["lower tokens a minute of", "--tokens-per-minute", "tokensPerMinute", "tokens_per_minute", 1],
 	];
+	/** The act's name in the table: "lower a cap of" a key is "lower a key's cap". */
+	const named = (name: string, whose: string) =>
+		name.replace(/^lower (?:a )?(.+) of$/, `lower a ${whose}'s $1`).replace(/ from$/, ` from a ${whose}`);
 	const acts: readonly RightTakingAct[] = [
-		{ act: "revoke a key", from: "`key revoke`", run: ({ id }) => cli("key", "revoke", id) },
-		{
-			act: "revoke a key",
-			from: "console",
-			run: async ({ id }) => answered(await owner.send("POST", `/api/console/keys/${id}/revoke?${at}`)),
-		},
-		{
-			act: "replace a key without grace",
-			from: "`key rotate`",
-			run: ({ id }) => cli("key", "rotate", id, "--grace", "0"),
-		},
-		{
-			act: "replace a key without grace",
-			from: "console",
-			run: async ({ id }) => answered(await owner.send("POST", `/api/console/keys/${id}/rotate?${at}`, { graceMs: 0 })),
-		},
-		...narrowing.flatMap(([act, option, body, managedBody]): RightTakingAct[] => [
-			{ act, from: "`key update`", run: ({ id }) => cli("key", "update", id, ...option()) },
-			{ act, from: "console", run: (stage) => change(stage, body()) },
-			{ act, from: "management", run: ({ id }) => managed("PATCH", `/keys/${id}`, managedBody()) },
+		...act("revoke a key", undefined, {
+			"`key revoke`": ({ id }) => cli("key", "revoke", id),
+			console: ({ id }) => asked(owner, "POST", `/keys/${id}/revoke`),
+			management: ({ id }) => managed("POST", `/keys/${id}/revoke`),
+		}),
+		...act("replace a key without grace", undefined, {
+			"`key rotate`": ({ id }) => cli("key", "rotate", id, "--grace", "0"),
+			console: ({ id }) => asked(owner, "POST", `/keys/${id}/rotate`, { graceMs: 0 }),
+			management: ({ id }) => managed("POST", `/keys/${id}/rotate`, { grace_seconds: 0 }),
+		}),
+		...act("bring a key's expiry forward", undefined, {
+			"`key update`": ({ id }) => cli("key", "update", id, "--expires", new Date(soon()).toISOString()),
+			console: ({ id }) => asked(owner, "PATCH", `/keys/${id}`, { expiresAtMs: soon() }),
+			management: ({ id }) => managed("PATCH", `/keys/${id}`, { expires_at: new Date(soon()).toISOString() }),
+		}),
+		...limits.flatMap(([name, option, field, managedField, value]) => [
+			...act(named(name, "key"), undefined, {
+				"`key update`": ({ id }) => cli("key", "update", id, option, String(value)),
+				console: ({ id }) => asked(owner, "PATCH", `/keys/${id}`, { [field]: value }),
+				management: ({ id }) => managed("PATCH", `/keys/${id}`, { [managedField]: value }),
+			}),
+			...act(named(name, "project"), projectsKey, {
+				management: ({ projectId }) => managed("PATCH", `/projects/${projectId}`, { [managedField]: value }),
+				"`project update`": ({ projectId = "" }) => cli("project", "update", projectId, option, String(value)),
+				console: ({ projectId }) => asked(owner, "PATCH", `/projects/${projectId}`, { [field]: value }),
+			}),
 		]),
-		{ act: "revoke a key", from: "management", run: ({ id }) => managed("POST", `/keys/${id}/revoke`) },
-		{
-			act: "replace a key without grace",
-			from: "management",
-			run: ({ id }) => managed("POST", `/keys/${id}/rotate`, { grace_seconds: 0 }),
-		},
-		...narrowing
-			.filter(([act]) => !act.includes("expiry"))
-			.flatMap(([act, option, body, managedBody]): RightTakingAct[] => [
-				{
-					act: act.replace("a key", "a project"),
-					from: "management",
-					stage: projectsKey,
-					run: ({ projectId }) => managed("PATCH", `/projects/${projectId}`, managedBody()),
-				},
-				{
-					act: act.replace("a key", "a project"),
-					from: "`project update`",
-					stage: projectsKey,
-					run: ({ projectId = "" }) => cli("project", "update", projectId, ...option()),
-				},
-				{
-					act: act.replace("a key", "a project"),
-					from: "console",
-					stage: projectsKey,
-					run: async ({ projectId }) =>
-						answered(await owner.send("PATCH", `/api/console/projects/${projectId}?${at}`, body())),
-				},
-			]),
-		{
-			act: "archive a project",
-			from: "`project archive`",
-			stage: projectsKey,
-			run: ({ projectId = "" }) => cli("project", "archive", projectId),
-		},
-		{
-			act: "archive a project",
-			from: "management",
-			stage: projectsKey,
-			run: ({ projectId }) => managed("POST", `/projects/${projectId}/archive`),
-		},
-		{
-			act: "archive a project",
-			from: "console",
-			stage: projectsKey,
-			run: async ({ projectId }) =>
-				answered(await owner.send("POST", `/api/console/projects/${projectId}/archive?${at}`)),
-		},
-		{
-			act: "move a key into a project that may less",
-			from: "console",
-			stage: keyToMove,
-			run: (stage) => change(stage, { projectId: stage.projectId }),
-		},
-		{
-			act: "move a key into a project that may less",
-			from: "management",
-			stage: keyToMove,
-			run: ({ id, projectId }) => managed("PATCH", `/keys/${id}`, { project_id: projectId }),
-		},
-		{
-			act: "remove a member from a project, with keys revoked",
-			from: "console",
-			stage: projectMembersKey,
-			run: async ({ projectId, leaver }) =>
-				answered(
-					await owner.send("DELETE", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}&keys=revoke`),
-				),
-		},
-		{
-			act: "remove a member from a project, with keys revoked",
-			from: "management",
-			stage: projectMembersKey,
-			run: ({ projectId, leaver }) =>
+		...act("archive a project", projectsKey, {
+			"`project archive`": ({ projectId = "" }) => cli("project", "archive", projectId),
+			management: ({ projectId }) => managed("POST", `/projects/${projectId}/archive`),
+			console: ({ projectId }) => asked(owner, "POST", `/projects/${projectId}/archive`),
+		}),
+		...act("move a key into a project that may less", keyToMove, {
+			console: ({ id, projectId }) => asked(owner, "PATCH", `/keys/${id}`, { projectId }),
+			management: ({ id, projectId }) => managed("PATCH", `/keys/${id}`, { project_id: projectId }),
+		}),
+		...act("remove a member from a project, with keys revoked", projectMembersKey, {
+			console: ({ projectId, leaver }) =>
+				asked(owner, "DELETE", `/projects/${projectId}/members/${leaver?.userId}?keys=revoke`),
+			management: ({ projectId, leaver }) =>
 				managed("POST", `/projects/${projectId}/members/remove`, { user_id: leaver?.userId, keys: "revoke" }),
-		},
-		{
-			act: "remove a member from a project, with keys revoked",
-			from: "`project member remove`",
-			stage: projectMembersKey,
-			run: ({ projectId = "", leaver }) =>
+			"`project member remove`": ({ projectId = "", leaver }) =>
 				cli("project", "member", "remove", projectId, leaver?.userId ?? "", "--keys", "revoke"),
-		},
-		{
-			act: "lower an account's tokens a minute",
-			from: "`account update`",
-			stage: customersKey,
-			run: ({ accountId }) => cli("account", "update", accountId, "--tokens-per-minute", "1", "--tags", "small"),
-		},
-		{
-			act: "lower an account's tokens a minute",
-			from: "management",
-			stage: customersKey,
-			run: ({ accountId }) => managed("PATCH", `/accounts/${accountId}`, { tokens_per_minute: 1, tags: ["small"] }),
-		},
-		{
-			act: "lower an account's tokens a minute",
-			from: "operators' pages",
-			stage: customersKey,
-			run: async ({ accountId }) =>
-				answered(
-					await staff.send("PUT", `/api/console/operator/accounts/${accountId}/terms`, {
-						tokensPerMinute: 1,
-						tags: [],
-					}),
-				),
-		},
-		{
-			act: "suspend an account",
-			from: "management",
-			stage: customersKey,
-			run: ({ accountId }) => managed("PATCH", `/accounts/${accountId}`, { state: "suspended", reason: "a test" }),
-		},
-		{
-			act: "suspend an account",
-			from: "`account suspend`",
-			stage: customersKey,
-			run: ({ accountId }) => cli("account", "suspend", accountId),
-		},
-		{
-			act: "suspend an account",
-			from: "operators' pages",
-			stage: customersKey,
-			run: async ({ accountId }) =>
-				answered(await staff.send("POST", `/api/console/operator/accounts/${accountId}/suspend`, { reason: "a test" })),
-		},
-		{
-			act: "remove a member whose keys are revoked",
-			from: "console",
-			stage: membersKey("developer"),
-			run: (stage) => removeMember(owner, stage),
-		},
-		{
-			act: "leave an account, with keys revoked",
-			from: "console",
-			stage: membersKey("owner"),
-			run: (stage) => removeMember(stage.leaver as Person, stage),
-		},
+		}),
+		...act("lower an account's tokens a minute", customersKey, {
+			"`account update`": ({ accountId }) =>
+				cli("account", "update", accountId, "--tokens-per-minute", "1", "--tags", "small"),
+			management: ({ accountId }) =>
+				managed("PATCH", `/accounts/${accountId}`, { tokens_per_minute: 1, tags: ["small"] }),
+			"operators' pages": ({ accountId }) =>
+				asked(staff, "PUT", `/operator/accounts/${accountId}/terms`, { tokensPerMinute: 1, tags: [] }),
+		}),
+		...act("suspend an account", customersKey, {
+			management: ({ accountId }) =>
+				managed("PATCH", `/accounts/${accountId}`, { state: "suspended", reason: "a test" }),
+			"`account suspend`": ({ accountId }) => cli("account", "suspend", accountId),
+			"operators' pages": ({ accountId }) =>
+				asked(staff, "POST", `/operator/accounts/${accountId}/suspend`, { reason: "a test" }),
+		}),
+		...act("remove a member whose keys are revoked", membersKey("developer"), {
+			console: (stage) => removeMember(owner, stage),
+		}),
+		...act("leave an account, with keys revoked", membersKey("owner"), {
+			console: (stage) => removeMember(stage.leaver as Person, stage),
+		}),
 	];
 
 	const others = LONG ? new Set<RightTakingAct>() : waitingTheirTurn(acts);

@@ -5,7 +5,7 @@ import { revokeKey } from "../../src/keys/key-admin.ts";
 import { atEnd } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -15,11 +15,9 @@ const service = await withService({
 	models: chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]"),
 	env: { LEASE_TTL_S },
 });
-const address = new URL(service.db.url);
-const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
-const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href;
+const { proxy, url } = withDatabaseProxy(service.db.url);
 /** A second instance, some of whose connections to Postgres can be made silent. */
-const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
+const distant = await secondGateway(service, url, { LEASE_TTL_S, DRAIN_S: "1" });
 
 /** Makes only the heartbeats of the second instance fail. */
 function silenceHeartbeats(): void {

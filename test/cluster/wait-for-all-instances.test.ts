@@ -5,16 +5,14 @@ import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { appendControl, entryAt } from "./fixture.ts";
+import { appendControl, entryAt, liveRow } from "./fixture.ts";
 
 const TTL_MS = 5_000;
 
 const db = await withDatabase();
 
 test("a change waits for a silent instance's lease plus a grace, by the caller's clock", async () => {
-	const store = createPgHeartbeatStore(db.liveness);
-	const epoch = await store.join("silent", TTL_MS);
-	await store.goLive("silent", epoch, (await store.position()).seq, TTL_MS);
+	await liveRow(createPgHeartbeatStore(db.liveness), "silent", TTL_MS);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const clock = createManualClock();
 	let effectiveAtMs: number | undefined;

@@ -7,14 +7,15 @@ import { LIVENESS_LIFE_MS } from "../../src/db/database.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
+import { liveRow, standingOf } from "./fixture.ts";
 
 const db = await withDatabase();
 beforeEach(async () => {
 	await db.sql`delete from instance_beat`;
 });
 
-const stateOf = async (id: string) =>
-	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
+const heartbeats = () => createPgHeartbeatStore(db.liveness);
+const stateOf = async (id: string) => (await standingOf(db.sql, id))?.state;
 
 /** A witness that uses the test's clock, with a count of its polls. */
 function witness() {
@@ -44,22 +45,15 @@ function witness() {
 	};
 }
 
-async function liveRow(id: string, ttlMs: number): Promise<void> {
-	const store = createPgHeartbeatStore(db.liveness);
-	const epoch = await store.join(id, ttlMs);
-	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
-}
-
 /** A lease that ends between the third and the fourth poll, which finds it over but within the grace. */
 const TTL_MS = 2_700;
 
 test("the witness marks an instance as silent after its lease, by its own clock", async () => {
-	await liveRow("crashed", TTL_MS);
-	await liveRow("running", TTL_MS);
+	for (const id of ["crashed", "running"]) await liveRow(heartbeats(), id, TTL_MS);
 	const { running, pass } = witness();
 	for (let n = 0; n < 4; n++) {
 		await pass(1);
-		await createPgHeartbeatStore(db.liveness).heartbeat("running", 1, 0, TTL_MS);
+		await heartbeats().heartbeat("running", 1, 0, TTL_MS);
 	}
 	expect(await stateOf("crashed")).toBe("live");
 	await pass(2);
@@ -69,7 +63,7 @@ test("the witness marks an instance as silent after its lease, by its own clock"
 });
 
 test("the witness trusts a new or restored database server after the longest lease", async () => {
-	await liveRow("running", TTL_MS);
+	await liveRow(heartbeats(), "running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);
 	await db.sql`update server_seen set mark = 'the one before'`;

@@ -9,7 +9,7 @@ import { createStatements } from "../../src/db/statements.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const deps = { clock: systemClock, log: silentLog };
@@ -19,21 +19,18 @@ const server = await withDatabase();
 const address = new URL(server.url);
 const at = { hostname: address.hostname, port: Number(address.port) };
 
-function addressAt(port: number): string {
-	const there = new URL(server.url);
-	there.port = String(port);
-	return there.href;
-}
-
 function statementsAt(url: string, statementDeadlineMs = DEADLINE_MS) {
-	const statements = createStatements(deps, {
-		url,
-		applicationName: "connection",
-		connectionsMax: 1,
-		statementDeadlineMs,
-	});
+	const options = { url, applicationName: "connection", connectionsMax: 1, statementDeadlineMs };
+	const statements = createStatements(deps, options);
 	atEnd(() => statements.end());
 	return statements;
+}
+
+function transactional(more: { connectionsMax?: number } = {}) {
+	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
+	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines, ...more });
+	atEnd(() => work.end());
+	return work;
 }
 
 const rejection = (work: PromiseLike<unknown>) =>
@@ -44,9 +41,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 
 test("the connection passes no rows of a failed statement to the next statement", async () => {
 	const statements = statementsAt(server.url);
-	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
-	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
-	atEnd(() => work.end());
+	const work = transactional();
 	const pid = async () => (await statements<{ pid: number }>`select pg_backend_pid() as pid`)[0]?.pid;
 	for (const rows of [1, 3, 100]) {
 		expect(
@@ -64,9 +59,7 @@ test("the connection passes no rows of a failed statement to the next statement"
 });
 
 test("the connection fails a statement in a transaction left open by SQL text", async () => {
-	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS, connectionsMax: 1 };
-	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
-	atEnd(() => work.end());
+	const work = transactional({ connectionsMax: 1 });
 	const run = (text: string) => rejection(work.tx.execute(sql.raw(text)));
 	expect(await run("begin; select 1 / 0; commit")).toBeDefined();
 	expect(await run("select 1")).toBeDefined();
@@ -74,8 +67,8 @@ test("the connection fails a statement in a transaction left open by SQL text", 
 });
 
 test("the connection fails a statement at once after its socket failed", async () => {
-	const proxy = withTcpProxy(at);
-	const statements = statementsAt(addressAt(proxy.port));
+	const { proxy, url } = withDatabaseProxy(server.url);
+	const statements = statementsAt(url);
 	await statements`select 1`;
 	const asked: Promise<unknown>[] = [];
 	const emit = Socket.prototype.emit;
@@ -135,7 +128,7 @@ test("the connection closes when it is discarded, even if the server does not an
 		relay.listen(0, "127.0.0.1", () => resolve((relay.address() as { port: number }).port)),
 	);
 	atEnd(() => void relay.close());
-	const statements = statementsAt(addressAt(port), 1_000);
+	const statements = statementsAt(Object.assign(address, { port: String(port) }).href, 1_000);
 	await statements`select 1`;
 	isSilent = true;
 	expect(await rejection(statements`select 1`)).toBeDefined();

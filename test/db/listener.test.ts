@@ -9,7 +9,7 @@ import { createListener } from "../../src/db/listener.ts";
 import { appendControl, entryAt, joinTestInstance } from "../cluster/fixture.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -19,10 +19,8 @@ const ANSWER_MS_MAX = 1_500;
 const NEVER_MS = 1_000_000_000;
 
 const server = await withDatabase();
-const url = new URL(server.url);
-const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
-url.port = String(proxy.port);
-const options = { url: url.href, applicationName: "listener test" };
+const { proxy, url } = withDatabaseProxy(server.url);
+const options = { url, applicationName: "listener test" };
 
 async function hearing(channel: string, clock = systemClock) {
 	const listener = createListener({ clock, log: silentLog }, options);

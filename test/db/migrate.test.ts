@@ -1,28 +1,22 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import postgres from "postgres";
+import { beforeEach, expect, test } from "bun:test";
+import type postgres from "postgres";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/time-slice.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { atEnd } from "../support/at-end.ts";
-import { createEmptyDatabase } from "../support/database.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
 
 const deps = { log: silentLog };
 const names = migrations.map((migration) => migration.name);
 
-let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
+const database = withOwnedDatabase();
 let url: string;
 let client: postgres.Sql;
-
-beforeEach(async () => {
-	database = await createEmptyDatabase();
+beforeEach(() => {
 	url = database.url;
-	client = postgres(url, { max: 1, onnotice: () => {} });
-});
-afterEach(async () => {
-	await client.end();
-	await database.drop();
+	client = database.open(url);
 });
 
 test("services that start at once apply each migration once", async () => {
@@ -61,11 +55,10 @@ test("a service's start puts this version's functions first in the search path",
 	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
 		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
 	]);
-	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	const ours = database.open(migrated.url);
 	// A function of a service calls other functions of the same service.
 	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
 	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
-	await ours.end();
 	// The schema of the tables contains only functions that triggers, defaults and views need.
 	expect(
 		await client`select count(*)::int as functions from pg_proc p join pg_namespace n on n.oid = p.pronamespace

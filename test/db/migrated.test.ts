@@ -1,27 +1,22 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import postgres from "postgres";
+import { beforeEach, expect, test } from "bun:test";
+import type postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { createFunctions, FUNCTION_SET, hasFunctionSet } from "../../src/db/function-set.ts";
 import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
 
 const deps = { log: silentLog };
 const harmless: Migration = { name: "9000_harmless", sql: "create table harmless (a int)" };
 const breaking: Migration = { name: "9001_breaking", sql: "create table broken (a int)", breaking: true };
 
-let database: Awaited<ReturnType<typeof createMigratedDatabase>>;
+const database = withOwnedDatabase(createMigratedDatabase);
 let url: string;
 let client: postgres.Sql;
-
-beforeEach(async () => {
-	database = await createMigratedDatabase();
+beforeEach(() => {
 	url = database.url;
-	client = postgres(url, { max: 1, onnotice: () => {} });
-});
-afterEach(async () => {
-	await client.end();
-	await database.drop();
+	client = database.open(url);
 });
 
 test("a service's start leaves an up-to-date database unchanged", async () => {
@@ -48,17 +43,15 @@ test("a service's start accepts a database address prepared by another version",
 	const migrated = await migrate(deps, theirs);
 	expect([hasFunctionSet(theirs), hasFunctionSet(migrated.url)]).toEqual([false, true]);
 	expect(await functionsOf("tollgate_0123456789ab")).toEqual([]);
-	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	const ours = database.open(migrated.url);
 	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, "$user"` }] as never);
-	await ours.end();
 });
 
 test("a service's start keeps the configured search path, after the functions' schema", async () => {
 	await client`create schema elsewhere`;
 	const migrated = await migrate(deps, `${url}?search_path=public,elsewhere`);
-	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	const ours = database.open(migrated.url);
 	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, elsewhere` }] as never);
-	await ours.end();
 });
 
 test("a service's start names the missing right to create a schema", async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -13,7 +12,7 @@ import { addUrlSetting } from "../../src/db/session-settings.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { appendControl } from "../cluster/fixture.ts";
-import { atEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { uniqueName } from "../support/postgres.ts";
 
@@ -82,8 +81,7 @@ test("the server history ignores an answer to a query from before the server cha
 });
 
 test("the server history refuses a server with a lower timeline, even after a restart", () => {
-	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-history-"));
-	atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
+	const dataDir = temporaryFolder();
 	observe(createServerHistory({ log }, dataDir), "7/0000000B 5");
 	const next = createServerHistory({ log }, dataDir);
 	expect(() => observe(next, "7/0000000A 9")).toThrow("its timeline is 10, and 11 has been seen");

@@ -4,7 +4,7 @@ import { ask } from "../support/chat.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel, startService } from "../support/service.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
 const ROUND_TRIP_MS = 400;
@@ -14,13 +14,11 @@ test.skipIf(!LONG)(
 	"a service 400 ms from its database starts within a minute and accepts a key",
 	async () => {
 		const database = await createTestDatabase();
-		const address = new URL(database.url);
-		const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
+		const { proxy, url: DATABASE_URL } = withDatabaseProxy(database.url);
 		proxy.delay(ROUND_TRIP_MS);
 		const upstream = withUpstream();
-		const env = { DATABASE_URL: database.url.replace(address.host, `127.0.0.1:${proxy.port}`) };
 		const startedMs = performance.now();
-		const service = await startService({ database, env, models: chatModel({ url: upstream.url }) });
+		const service = await startService({ database, env: { DATABASE_URL }, models: chatModel({ url: upstream.url }) });
 		atEnd(() => service.stop());
 		expect(performance.now() - startedMs).toBeLessThan(START_MS_MAX);
 		const { secret } = await service.customer();

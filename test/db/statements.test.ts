@@ -8,18 +8,16 @@ import { createStatements } from "../../src/db/statements.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 800;
 
 const server = await withDatabase();
-const url = new URL(server.url);
-const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
-url.port = String(proxy.port);
+const { proxy, url } = withDatabaseProxy(server.url);
 const db = createDatabase(
 	{ clock: systemClock, log: silentLog },
-	{ url: url.href, applicationName: "statements test", statementConnectionsMax: 1, statementDeadlineMs: DEADLINE_MS },
+	{ url, applicationName: "statements test", statementConnectionsMax: 1, statementDeadlineMs: DEADLINE_MS },
 );
 atEnd(() => db.end());
 const lone = statementsOf(server.url, 30_000);

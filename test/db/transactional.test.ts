@@ -7,7 +7,7 @@ import { DatabaseTimeout, isConnectionLost, isDatabaseDown } from "../../src/db/
 import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withDatabaseProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 500;
@@ -16,28 +16,20 @@ const AT = new Date("2026-01-02T03:04:05.678Z");
 
 const server = await withDatabase();
 await server.sql`create table note (id integer primary key, words text not null, at timestamp not null)`;
-const url = new URL(server.url);
-const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
-url.port = String(proxy.port);
+const { proxy, url } = withDatabaseProxy(server.url);
 const db = createTransactional(
 	{ clock: systemClock, log: silentLog },
-	{
-		url: url.href,
-		applicationName: "tx test",
-		statementDeadlineMs: DEADLINE_MS,
-		transactionDeadlineMs: 3 * DEADLINE_MS,
-	},
+	{ url, applicationName: "tx test", statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: 3 * DEADLINE_MS },
 );
 atEnd(() => db.end());
 
-async function rejection(work: PromiseLike<unknown>): Promise<unknown> {
-	try {
-		await work;
-	} catch (error) {
-		return error;
-	}
-	throw new Error("it was not rejected");
-}
+const rejection = (work: PromiseLike<unknown>) =>
+	Promise.resolve(work).then(
+		() => {
+			throw new Error("it was not rejected");
+		},
+		(error: unknown) => error,
+	);
 
 test("a statement on a silent connection times out, and the next one succeeds", async () => {
 	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
@@ -150,18 +142,8 @@ test("an error of a statement keeps its database connection open", async () => {
 
 test("isDatabaseDown recognizes errors that the statement did not cause", () => {
 	const coded = (code: string) => Object.assign(new Error("x"), { code });
-	const away = [
-		"57P03",
-		"57P01",
-		"08006",
-		"53300",
-		"25006",
-		"26000",
-		"42P05",
-		"ECONNREFUSED",
-		"CONNECTION_CLOSED",
-		"CONNECT_TIMEOUT",
-	];
+	const states = ["57P03", "57P01", "08006", "53300", "25006", "26000", "42P05"];
+	const away = [...states, "ECONNREFUSED", "CONNECTION_CLOSED", "CONNECT_TIMEOUT"];
 	const refused = ["23505", "22003", "P0001", "42P01", "40001", "57014", "ENOENT"];
 	expect(away.filter((code) => !isDatabaseDown(coded(code)))).toEqual([]);
 	expect(refused.filter((code) => isDatabaseDown(coded(code)))).toEqual([]);

@@ -20,6 +20,14 @@ interface Pair {
 /** Starts a proxy for all tests of a file, stopped after the last test. */
 export const withTcpProxy = (target: { hostname: string; port: number }) => untilEnd(startTcpProxy(target));
 
+/** A proxy before a database for all tests of a file, and the database's URL through it. */
+export function withDatabaseProxy(databaseUrl: string) {
+	const url = new URL(databaseUrl);
+	const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
+	url.port = String(proxy.port);
+	return { proxy, url: url.href };
+}
+
 /** A TCP proxy that can cut or refuse connections, or make them silent without closing them (half-open). */
 export function startTcpProxy(first: { hostname: string; port: number }) {
 	const target = { ...first };

@@ -1,22 +1,25 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
-import { createKeyLimits } from "../../src/limits/key-limits.ts";
+import { createKeyLimits, type RequestLimits } from "../../src/limits/key-limits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { limitsOf } from "./limits-world.ts";
 
 function setUp() {
 	const clock = createManualClock();
 	const limits = createKeyLimits({ clock });
-	const enter = (perMinute: number | null, atOnce: number | null = null): number | undefined => {
+	/** The refusal of a request; undefined if it is admitted. */
+	const refusal = (of: RequestLimits, tokens: number): Fault | undefined => {
 		try {
-			limits.enter("key", limitsOf(perMinute, atOnce), 1);
+			limits.enter("key", of, tokens);
 			return undefined;
 		} catch (error) {
 			expect((error as Fault).code).toBe("rate_limit_exceeded");
-			return (error as Fault).retryAfterS;
+			return error as Fault;
 		}
 	};
-	return { clock, limits, enter };
+	const enter = (perMinute: number | null, atOnce: number | null = null) =>
+		refusal(limitsOf(perMinute, atOnce), 1)?.retryAfterS;
+	return { clock, limits, refusal, enter };
 }
 
 describe("a limit of requests a minute", () => {
@@ -176,16 +179,9 @@ describe("a limit of tokens a minute", () => {
 	const perMinute = (tokensPerMinute: number) => ({ ...limitsOf(null), tokensPerMinute });
 
 	function withTokens(limit: number) {
-		const { clock, limits } = setUp();
+		const { clock, limits, refusal } = setUp();
 		clock.advance(60_000 - (clock.wallMs() % 60_000));
-		const enter = (tokens: number): Fault | undefined => {
-			try {
-				limits.enter("key", perMinute(limit), tokens);
-				return undefined;
-			} catch (error) {
-				return error as Fault;
-			}
-		};
+		const enter = (tokens: number) => refusal(perMinute(limit), tokens);
 		const remaining = () => limits.rateLimitState("key", "tokens", limit).remaining;
 		return { clock, limits, enter, remaining };
 	}

@@ -63,10 +63,17 @@ export async function withInstances() {
 		await db.sql`delete from instance_beat`;
 	});
 
+	/** Makes an epoch of an instance live. */
+	const begin = (name: string, epoch: number, lease = "1 hour") =>
+		db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+			values (${name}, ${epoch}, 1, 'live', 30000, now() + ${lease}::interval) on conflict do nothing`;
+
+	const storeOf = (instanceId: string, present: () => { epoch: number }, statements = db.statements) =>
+		createPgShareStore({ statements, instanceLease: { instanceId, present } });
+
 	async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
-		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${name}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
-		const own = { instanceId: name, present: () => ({ epoch }) };
-		const store = createPgShareStore({ statements: db.statements, instanceLease: own });
+		await begin(name, epoch);
+		const store = storeOf(name, () => ({ epoch }));
 		const reached: ShareStore = {
 			async hold(asks) {
 				if (member.state === "cut off") throw new Error("away");
@@ -111,5 +118,5 @@ export async function withInstances() {
 		return { clock, all, at };
 	}
 
-	return { db, join, cluster };
+	return { db, begin, storeOf, join, cluster };
 }

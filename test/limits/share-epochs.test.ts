@@ -2,50 +2,38 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { waitFor } from "../support/wait.ts";
 import { createShiftedClock, limitsOf, withInstances } from "./limits-world.ts";
 
-const { db, join } = await withInstances();
+const { db, begin, storeOf, join } = await withInstances();
 
 test("a process that joins again keeps its request counts, unlike a namesake", async () => {
 	const clock = createShiftedClock(20);
 	let epoch = 1;
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => ({ epoch }) },
-	});
+	await begin("again", 1);
+	const store = storeOf("again", () => ({ epoch }));
 	const ask = (have: number, need: number, seq: number): readonly ShareRequest[] => [
 		{ key: "key", kind: "rate", limit: 10, have, need, seq },
 	];
 	expect(await store.hold(ask(0, 1, 1))).toMatchObject([{ share: 10, free: 0 }]);
 	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 2, 1, 'live', 30000, now() + interval '1 hour')`;
+	await begin("again", 2);
 	epoch = 2;
 	expect(await store.hold(ask(4, 5, 2))).toMatchObject([{ share: 10 }]);
 	const other = await join("other", clock);
 	expect(await other.enter("key", 10)).toBe(false);
-	const reborn = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => ({ epoch: 3 }) },
-	});
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 3, 1, 'live', 30000, now() + interval '1 hour')`;
+	const reborn = storeOf("again", () => ({ epoch: 3 }));
+	await begin("again", 3);
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
 test("other instances know the request counts of a process that joined again", async () => {
 	const clock = createShiftedClock(20);
 	const here = { epoch: 1, openings: 1 };
-	const begin = () =>
-		db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${here.epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
-	await begin();
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => here },
-	});
+	await begin("again", 1);
+	const store = storeOf("again", () => here);
 	const shared = { store, log: silentLog, openings: () => here.openings };
 	const limits = createKeyLimits({ clock, shared });
 	for (let sent = 0; sent < 3; sent++)
@@ -53,7 +41,7 @@ test("other instances know the request counts of a process that joined again", a
 	const other = await join("other", clock);
 	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
 	here.epoch += 1;
-	await begin();
+	await begin("again", 2);
 	here.openings += 1;
 	const told = () => db.sql`select 1 from key_share where instance_id = 'again' and epoch = 2 and amount = 3`;
 	await waitFor(async () => (await told()).length === 1, "what runs to be told");
@@ -75,10 +63,7 @@ async function epochsOf(id: string) {
 		/** Simulates a process that had these epochs; the last one is its current epoch. */
 		process() {
 			const here = { epoch: 0 };
-			const store = createPgShareStore({
-				statements: db.statements,
-				instanceLease: { instanceId: id, present: () => here },
-			});
+			const store = storeOf(id, () => here);
 			return async (epoch: number, kind: "rate" | "running", have: number, need: number) => {
 				here.epoch = epoch;
 				seq += 1;
@@ -139,7 +124,7 @@ test("a process counts the shares of its last 64 epochs, not of older ones", asy
 		return db.statements(strings, ...values);
 	}) as Statements;
 	const here = { epoch: 0 };
-	const store = createPgShareStore({ statements, instanceLease: { instanceId: "again", present: () => here } });
+	const store = storeOf("again", () => here, statements);
 	let seq = 0;
 	const ask = async (key: string, have: number, need: number) => {
 		seq += 1;
@@ -147,7 +132,7 @@ test("a process counts the shares of its last 64 epochs, not of older ones", asy
 	};
 	for (let epoch = 1; epoch <= 70; epoch++) {
 		if (epoch > 1) await db.sql`update instance_beat set state = 'left', ended_at = now() where id = 'again'`;
-		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${epoch}, 1, 'live', 30000, now() + interval '30 seconds')`;
+		await begin("again", epoch, "30 seconds");
 		here.epoch = epoch;
 		// Keys with a share of the fourth epoch, which the process forgets, and of the seventh, which it remembers.
 		for (const [at, key] of [

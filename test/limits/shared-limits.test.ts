@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
-import { createPgShareStore, deleteOldShares } from "../../src/keys/limit-shares.ts";
+import { deleteOldShares } from "../../src/keys/limit-shares.ts";
 import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { limitsOf, PATIENT_DIVISOR, withInstances } from "./limits-world.ts";
 
-const { db, cluster } = await withInstances();
+const world = await withInstances();
+const { db, cluster } = world;
 
-const storeOf = (instanceId: string, epoch = 1) =>
-	createPgShareStore({ statements: db.statements, instanceLease: { instanceId, present: () => ({ epoch }) } });
+const storeOf = (instanceId: string, epoch = 1) => world.storeOf(instanceId, () => ({ epoch }));
 
 describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) => {
 	test("admits exactly its number from a burst on all instances", async () => {
@@ -233,8 +233,7 @@ test("concurrent requests for a key's shares get no more than the limit", async 
 			return store.hold([{ key, kind: "rate", limit: 5, have: 0, need: 2, seq: 1 }]);
 		});
 		for (let epoch = 2; round === 0 && epoch <= 3; epoch++) {
-			for (let place = 0; place < 4; place++)
-				await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${`instance-${place}`}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour') on conflict do nothing`;
+			for (let place = 0; place < 4; place++) await world.begin(`instance-${place}`, epoch);
 		}
 		await Promise.all(asks);
 		const [row] = await db.sql`select coalesce(sum(amount), 0)::int as held from key_share where key_id = ${key}`;

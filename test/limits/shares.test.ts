@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { nextTurn as turn } from "../../src/base/time-slice.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareGrant, ShareRequest } from "../../src/limits/share-store.ts";
 import { createShares } from "../../src/limits/shares.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { limitsOf } from "./limits-world.ts";
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** A store whose answers the test releases. It once grants `more` than requested; it skips keys in `leftOut`. */
 function build() {
@@ -24,8 +23,18 @@ function build() {
 		},
 	};
 	const clock = createManualClock();
+	/** Delays the next replies until the returned function is called. */
+	const holdReply = () => {
+		const { promise, resolve } = Promise.withResolvers<void>();
+		state.beforeReply = () => promise;
+		return () => {
+			state.beforeReply = async () => {};
+			resolve();
+		};
+	};
 	return {
 		asks,
+		holdReply,
 		state,
 		store,
 		clock,
@@ -44,16 +53,14 @@ test("a share keeps its used part when it is returned", async () => {
 
 test("a share returned as a statement ends is sent at once", async () => {
 	for (let steps = 0; steps < 12; steps++) {
-		const { shares, asks, state } = build();
+		const { shares, asks, holdReply } = build();
 		const [first, second] = ["first", "second"].map((key) => shares.obtain(key, "rate", () => 0));
 		if (!first || !second) throw new Error("both were obtained");
 		first.amount = 5;
 		second.amount = 5;
-		let answer = () => {};
-		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+		const answer = holdReply();
 		shares.giveBack(first);
 		await turn();
-		state.beforeReply = async () => {};
 		answer();
 		for (let step = 0; step < steps; step++) await undefined;
 		shares.giveBack(second);
@@ -63,20 +70,18 @@ test("a share returned as a statement ends is sent at once", async () => {
 });
 
 test("a share returned during a draw stays returned after the draw's answer", async () => {
-	const { shares, asks, state } = build();
+	const { shares, asks, state, holdReply } = build();
 	let used = 5;
 	const share = shares.obtain("key", "rate", () => used);
 	share.amount = 5;
 	share.limit = 100;
-	let answer = () => {};
 	state.more = 3;
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const answer = holdReply();
 	const drawn = shares.draw(share, 1);
 	await turn();
 	expect(asks.at(-1)).toMatchObject({ have: 5, need: 6 });
 	used = 0;
 	shares.giveBack(share);
-	state.beforeReply = async () => {};
 	answer();
 	await drawn;
 	await shares.sent();
@@ -86,18 +91,16 @@ test("a share returned during a draw stays returned after the draw's answer", as
 test.each(["the limit was lowered", "the gate was closed"])(
 	"a grant of a share is not used if %s meanwhile, and the store is told",
 	async (why) => {
-		const { shares, asks, state, clock } = build();
+		const { shares, asks, state, clock, holdReply } = build();
 		const share = shares.obtain("key", "running", () => 1);
 		shares.limitTo(share, 100);
-		let answer = () => {};
 		state.more = 50;
-		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+		const answer = holdReply();
 		const drawn = shares.draw(share, 1);
 		await turn();
 		expect(asks.at(-1)).toMatchObject({ have: 1, need: 2, limit: 100 });
 		if (why === "the gate was closed") state.openings += 1;
 		else shares.limitTo(share, 1);
-		state.beforeReply = async () => {};
 		answer();
 		await turn();
 		expect([share.amount, asks.at(-1)?.have]).toEqual([1, 1]);
@@ -191,20 +194,20 @@ test("a share that the store skips is reported again once a tick", async () => {
 });
 
 test("a draw of a share is sent before reports once the gate is open again", async () => {
-	const { shares, asks, state } = build();
-	let [answer, count] = [() => {}, 3_000];
+	const { shares, asks, state, holdReply } = build();
+	let count = 3_000;
 	for (let at = 0; at < count; at++) shares.obtain(`key ${at}`, "running", () => 1).amount = 4;
 	state.openings += 1;
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const answer = holdReply();
 	shares.tick();
 	for (let step = 0; step < 20; step++) await turn();
 	const wanted = shares.obtain("wanted", "rate", () => 0);
 	shares.limitTo(wanted, 10);
 	const drawn = shares.draw(wanted, 1);
+	answer();
 	state.beforeReply = async () => {
 		state.more = 6;
 	};
-	answer();
 	await drawn;
 	expect(asks.length).toBeLessThan(count);
 	await shares.sent();
@@ -236,10 +239,9 @@ test("an instance admits requests within its share and draws when one more arriv
 });
 
 test("a key whose share is being drawn is not dropped from memory", async () => {
-	const { store, state, asks, clock } = build();
+	const { store, state, asks, clock, holdReply } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const answer = holdReply();
 	const drawn = limits.draw("key", limitsOf(10, null), 1);
 	await turn();
 	for (let second = 0; second < 3; second++) clock.advance(1_000);

@@ -103,7 +103,7 @@ test("a journal from before a restore frees no credit of the new epoch of its nu
 	world.child = child;
 	world.db = restored;
 	expect(await child.heard("live 1")).toBe("live 1");
-	await child.ask("open running 900", "opened running");
+	await child.acts("open running 900");
 	await world.startOn(world.original, "another");
 	await world.handedIn();
 	const { sql, statements } = restored;
@@ -111,7 +111,7 @@ test("a journal from before a restore frees no credit of the new epoch of its nu
 	// Credit that the first instance may still spend is not available to other instances.
 	const [row] = await sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
 	expect(Number(row?.available)).toBeLessThanOrEqual(100);
-	await child.ask("settle running 900", "settled running");
+	await child.acts("settle running 900");
 	await child.ask("stop", "stopped true");
 	const rows = await sql`
 		select instance_id, sum(charged_nano_usd)::int as charged, sum(charged_nano_usd + written_off_nano_usd)::int as cost

@@ -2,12 +2,15 @@ import type { Clock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createLog } from "../../src/base/log.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
 import { type JournalRecord, readRecords } from "../../src/ledger/journal-record.ts";
 import { NO_USAGE, type Outcome } from "../../src/ledger/outcome.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -68,6 +71,33 @@ export async function makeAccount(
 	for (const [key, cap] of Object.entries(keys)) {
 		await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${key}, 'key', ${account}, ${cap})`;
 	}
+}
+
+/** An account made as customers' are, with credit of 100,000 nano-dollars. */
+export async function creditedAccount({ statements, sql }: TestDatabase): Promise<string> {
+	const { id } = await createAccount(statements, { email: `${newUuid()}@example.com`, vouched: true });
+	await sql`select ledger_book(${newUuid()}, ${id}, 'adjustment', 100000, ${newUuid()}, 'test', '', false)`;
+	return id;
+}
+
+/** What makes keys in tests that send no request with them. */
+export const keyMaker = ({ statements }: TestDatabase) => ({
+	...{ statements, digest: createDigest("pepper"), serviceName: "service" },
+});
+
+/** The stores of instances whose statements run with the ledger's deadline. */
+export const storesOf =
+	({ ledger }: TestDatabase) =>
+	(id: string, epoch = 1) =>
+		createPgLedgerStore({ statements: ledger }, id, epoch);
+
+/** Forty grants of 90 by four new instances at once: `budget` and, first, the budget of `other`. */
+export async function grantsOfFour(db: TestDatabase, budget: string, other: (n: number) => string) {
+	const ids = [1, 2, 3, 4].map((n) => `${budget}-${n}`);
+	for (const id of ids) await goLive(db, id);
+	const stores = ids.map((id) => retrying(storesOf(db)(id)));
+	const grants = Array.from({ length: 40 }, (_, n) => stores[n % 4]?.grant([wish(other(n), 90), wish(budget, 90)]));
+	return (await Promise.all(grants)).map((replies) => replies?.map(({ amount }) => Number(amount)) ?? []);
 }
 
 /** Starts an epoch and makes it live without a heartbeat, for tests of single statements. */

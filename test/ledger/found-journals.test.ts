@@ -25,10 +25,12 @@ test("a renamed journal is replayed for the instance that wrote it", async () =>
 	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });
 	world.child = child;
 	for (const [id] of RENAMED) {
-		await child.ask(`open done-${id} 100`, `opened done-${id}`);
-		await child.ask(`settle done-${id} 60`, `settled done-${id}`);
-		await child.ask(`open streaming-${id} 1000`, `opened streaming-${id}`);
-		await child.ask(`progress streaming-${id} 200 320`, `progressed streaming-${id}`);
+		await child.acts(
+			`open done-${id} 100`,
+			`settle done-${id} 60`,
+			`open streaming-${id} 1000`,
+			`progress streaming-${id} 200 320`,
+		);
 	}
 	await child.end();
 	const journals = join(original, "journal");
@@ -58,8 +60,7 @@ test("a journal without an owner is logged and delays no other journal", async (
 
 test("workers with one folder each replay their own journals after a reboot", async () => {
 	await world.serveThere(2_000, "two");
-	await world.child.ask("open streaming-two 1000", "opened streaming-two");
-	await world.child.ask("progress streaming-two 300 420", "progressed streaming-two");
+	await world.child.acts("open streaming-two 1000", "progress streaming-two 300 420");
 	await world.child.end();
 	for (const id of ["one", "two"]) world.writeLockOfAnotherStart(id);
 	// Starts both instances, so that each finds the other's journal while the other is live.

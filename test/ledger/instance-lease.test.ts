@@ -3,7 +3,6 @@ import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFi
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
-import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { admittedEvent, outcome, usd } from "./fixture.ts";
@@ -13,22 +12,7 @@ const world = withLeases();
 const { startChild, startHere, reserveHere, broken, openLeases, journals, available } = world;
 
 test("an instance reports that its journal accepts no records", async () => {
-	const options = {
-		instanceId: "one",
-		dataDir: world.dataDir,
-		mode: "process",
-		leaseTtlMs: 30_000,
-		segmentBytesMax: 500,
-	} as const;
-	const deps = {
-		db: world.db,
-		clock: systemClock,
-		log: silentLog,
-		apply: () => {},
-		reset: () => {},
-		onDiskFailed: () => {},
-	};
-	const instanceLease = await startInstanceLease(deps, options);
+	const instanceLease = await startHere("one", 30_000, systemClock, silentLog, { segmentBytesMax: 500 });
 	try {
 		expect(instanceLease.problem()).toBe(undefined);
 		rmSync(join(world.dataDir, "journal"), { recursive: true });
@@ -132,8 +116,7 @@ test("an instance stops admitting requests a fifth of its lease before the end, 
 
 test("an instance's orderly stop settles, returns all credit and deletes its journal", async () => {
 	const child = await startChild("tidy");
-	await child.ask("open a 100", "opened a");
-	await child.ask("settle a 70", "settled a");
+	await child.acts("open a 100", "settle a 70");
 	expect(await child.ask("stop", "stopped")).toBe("stopped true");
 	await child.process.exited;
 	expect(await available()).toBe(CREDIT - 70);
@@ -155,12 +138,9 @@ test("a fenced instance settles running requests and joins with a new epoch", as
 		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
 		"its end",
 	);
-	const later = await reserveHere(instanceLease, 500);
-	later.ledger.settle(later, outcome(7));
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 130);
+	await world.settleHere(instanceLease, 7);
+	await world.expectEnd(instanceLease, 130);
 	expect(journals("fenced")).toEqual([]);
-	expect(await broken()).toEqual([]);
 });
 
 test("every instance returns free credit when an account's credit is lowered", async () => {
@@ -172,9 +152,7 @@ test("every instance returns free credit when an account's credit is lowered", a
 	await waitFor(() => free() === 0, "the slice to be handed back");
 	await waitFor(async () => (await available()) === CREDIT - 10 - 500, "it to have arrived");
 	hold.ledger.settle(hold, outcome(5));
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 15);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(instanceLease, 15);
 });
 
 test("a stop leaves requests that outlast the drain time to the next start", async () => {
@@ -187,16 +165,12 @@ test("a stop leaves requests that outlast the drain time to the next start", asy
 	expect(hold.ledger.settle(hold, outcome(15))).toMatchObject({ charged: usd(10), basis: "recovered" });
 	const next = await startHere("hasty");
 	await next.recovered();
-	expect(await available()).toBe(CREDIT - 10);
-	expect(await next.stop(5_000)).toBe(true);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(next, 10);
 });
 
 test("the stop of a fenced instance reports settlements that it leaves to a replay", async () => {
-	const { db, dataDir } = world;
-	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
-	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;
-	const instanceLease = await startInstanceLease(deps, options);
+	const { db } = world;
+	const instanceLease = await startHere("fenced", 2_000, systemClock, silentLog, { fencedDrainMs: 300 });
 	await reserveHere(instanceLease, 500);
 	const crashed = await startHere("crashed");
 	const left = await reserveHere(crashed, 500);

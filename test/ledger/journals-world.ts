@@ -36,10 +36,7 @@ export function withJournals() {
 		async serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
 			const { db, original: dataDir } = world;
 			world.child = await startLeaseChild({ db, dataDir, instanceId: ["one", ...others].join(), ttlMs });
-			await world.child.ask("open done 100", "opened done");
-			await world.child.ask("settle done 60", "settled done");
-			await world.child.ask("open streaming 1000", "opened streaming");
-			await world.child.ask("progress streaming 200 320", "progressed streaming");
+			await world.child.acts("open done 100", "settle done 60", "open streaming 1000", "progress streaming 200 320");
 		},
 
 		copyTo(folder: string): void {
@@ -63,7 +60,7 @@ export function withJournals() {
 
 		/** Stops the child process with SIGTERM. It was not fenced off, so it returns all its credit. */
 		async endThere(): Promise<void> {
-			await world.child.ask("settle streaming 700", "settled streaming");
+			await world.child.acts("settle streaming 700");
 			await world.child.ask("stop", "stopped true");
 			expect(await world.charges()).toEqual([
 				[60, "exact"],

@@ -1,15 +1,14 @@
-import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { newUuid } from "../../src/base/id.ts";
 import { type JournalClaim, openJournalRoot } from "../../src/ledger/journal-root.ts";
 import { openKeptJournals } from "../../src/ledger/lost-journal.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { openTestJournal, settledEvent } from "./fixture.ts";
 
-const root = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 
 function withHome(keepMs: number) {
 	const dataDir = join(root, newUuid());

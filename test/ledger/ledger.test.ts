@@ -1,17 +1,16 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { nextTurn as turn } from "../../src/base/time-slice.ts";
 import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import type { Journal, JournalMode } from "../../src/ledger/journal.ts";
 import { createLedger, type Hold, type Ledger } from "../../src/ledger/ledger.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
-import { generousStore } from "../support/generous-store.ts";
+import { generousStore, grantReply } from "../support/generous-store.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { admittedEvent, outcome, usd } from "./fixture.ts";
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 async function build(mode: JournalMode, free = 1_000) {
 	const clock = createManualClock();
@@ -44,16 +43,9 @@ async function build(mode: JournalMode, free = 1_000) {
 		...generousStore(),
 		async grant(requests) {
 			if (state.grantsHang) await new Promise(() => {});
-			return requests.map(({ op, min, budget }) => ({
-				op,
-				amount: usd(state.refused === budget ? 0 : Math.max(min, free)),
-				available: usd(0),
-				unanswered: 0,
-				lent: null,
-				contested: false,
-				busy: false,
-				untimely: false,
-			}));
+			return requests.map(({ op, min, budget }) =>
+				grantReply(op, usd(state.refused === budget ? 0 : Math.max(min, free)), { available: usd(0) }),
+			);
 		},
 		async giveBack(requests) {
 			for (const { budget, amount } of requests) returned[budget] = (returned[budget] ?? 0) + amount;

@@ -15,8 +15,7 @@ const { startChild, startHere, broken, openLeases, journals, available } = world
 /** Leaves a crashed process's journal and locks its account's row, so that the next start cannot finish the replay. */
 async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");
-	await child.ask("open streaming 1000", "opened streaming");
-	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.acts("open streaming 1000", "progress streaming 200 320");
 	await child.end();
 	return { free: await openTransaction(world.db.sql, (tx) => tx`select 1 from lease for update`) };
 }
@@ -54,9 +53,7 @@ test("a running process replays the journal of another process that ended", asyn
 	const clock = createManualClock();
 	const instanceLease = await startHere("living", 30_000, clock);
 	await instanceLease.recovered();
-	await child.ask("open done 100", "opened done");
-	await child.ask("settle done 60", "settled done");
-	await child.ask("open streaming 1000", "opened streaming");
+	await child.acts("open done 100", "settle done 60", "open streaming 1000");
 	await child.end();
 	expect(journals("beside")).toHaveLength(1);
 	clock.advance(10_000);
@@ -77,9 +74,7 @@ test("a journal that waits for a locked row does not delay the other journals", 
 	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
 	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
 	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");
-	await second.ask("open done 1000", "opened done");
-	await second.ask("settle done 300", "settled done");
-	await second.ask("open running 1000", "opened running");
+	await second.acts("open done 1000", "settle done 300", "open running 1000");
 	await second.end();
 	await waitFor(() => journals("two").length === 0, "the later journal to be handed in");
 	expect(journals("one")).toEqual(["1"]);
@@ -92,7 +87,7 @@ test("a journal that waits for a locked row does not delay the other journals", 
 
 test("the journal of a process that SIGSTOP paused is not replayed", async () => {
 	const child = await startChild("asleep");
-	await child.ask("open a 100", "opened a");
+	await child.acts("open a 100");
 	child.process.kill("SIGSTOP");
 	const same = await startHere("asleep");
 	const other = await startHere("other");
@@ -100,28 +95,23 @@ test("the journal of a process that SIGSTOP paused is not replayed", async () =>
 	expect(journals("asleep").sort()).toEqual(["1", "2"]);
 	expect((await world.db.sql`select 1 from usage_event`).length).toBe(0);
 	child.process.kill("SIGCONT");
-	await child.ask("settle a 40", "settled a");
+	await child.acts("settle a 40");
 	await waitFor(
 		async () => (await world.db.sql`select 1 from usage_event where charged_nano_usd = 40`).length === 1,
 		"its settlement",
 	);
 	expect(await child.ask("stop", "stopped")).toBe("stopped true");
 	expect(await same.stop(5_000)).toBe(true);
-	expect(await other.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 40);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(other, 40);
 });
 
 test("another instance on the same machine replays a dead instance's journal", async () => {
 	const child = await startChild("gone");
-	await child.ask("open a 1000", "opened a");
-	await child.ask("progress a 30 50", "progressed a");
+	await child.acts("open a 1000", "progress a 30 50");
 	await child.end();
 	const other = await startHere("beside");
 	await other.recovered();
-	expect(await available()).toBe(CREDIT - 30);
-	expect(await broken()).toEqual([]);
-	expect(await other.stop(5_000)).toBe(true);
+	await world.expectEnd(other, 30);
 });
 
 test("an unreadable journal that is tried repeatedly leaks no memory", async () => {

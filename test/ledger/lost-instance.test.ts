@@ -16,7 +16,7 @@ const { startChild, startHere, reserveHere, broken, available } = world;
 
 test("attesting an instance as lost closes its leases, and is refused while it may run", async () => {
 	const child = await startChild("lost", 1_500);
-	await child.ask("open a 1000", "opened a");
+	await child.acts("open a 1000");
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
 	const { statements, liveness } = world.db;
 	const deps = { statements, fence: createPgFenceStore(liveness), clock: systemClock };
@@ -77,9 +77,7 @@ test("attesting an instance as lost is refused if it returns before its leases c
 	await expect(attested).rejects.toMatchObject({ code: "conflict" });
 	expect(await standing()).toMatchObject({ epoch: found?.epoch, state: "live" });
 	hold.ledger.settle(hold, outcome(40));
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 40);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(instanceLease, 40);
 	// The command need not wait for an instance that a witness has already found silent.
 	const child = await startChild("gone");
 	await child.end();

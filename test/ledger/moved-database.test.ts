@@ -11,14 +11,18 @@ import { outcome } from "./fixture.ts";
 import { CREDIT, withLeases } from "./lease-world.ts";
 
 const world = withLeases();
-const { startChild, startHere, reserveHere, broken, journals, available } = world;
+const { startChild, startHere, reserveHere, settleHere, broken, journals, available, usage } = world;
+
+/** Waits for the end of the first epoch. */
+const firstLeft = () =>
+	waitFor(
+		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
+		"the end of the first epoch",
+	);
 
 test("a journal stays intact if a restored database repeats its epoch's number", async () => {
 	const child = await startChild("one");
-	await child.ask("open done 100", "opened done");
-	await child.ask("settle done 60", "settled done");
-	await child.ask("open streaming 1000", "opened streaming");
-	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.acts("open done 100", "settle done 60", "open streaming 1000", "progress streaming 200 320");
 	await child.end();
 	// Restores the state from before this instance joined.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
@@ -65,20 +69,14 @@ test("an instance sends its last settlements again to another database server", 
 	await waitFor(known, "the settlement to be there again");
 	const { counts } = instanceLease;
 	await waitFor(() => counts.sentAgain === 1 && counts.epochsMoved === 1, "the move to be counted");
-	await waitFor(
-		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
-		"the end of the first epoch",
-	);
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 40);
-	expect(await broken()).toEqual([]);
+	await firstLeft();
+	await world.expectEnd(instanceLease, 40);
 });
 
 test("a second change of the database server while an epoch ends loses no settlement", async () => {
 	const instanceLease = await startHere("chased", 5_000);
-	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
-	done.ledger.settle(done, outcome(40));
-	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	const running = await reserveHere(instanceLease, 500);
+	await settleHere(instanceLease, 40);
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	const move = (name: string) =>
 		world.db.sql.begin(async (sql) => {
@@ -94,16 +92,13 @@ test("a second change of the database server while an epoch ends loses no settle
 	running.ledger.settle(running, outcome(30));
 	await waitFor(async () => (await usage()) === 2, "both settlements");
 	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 70);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(instanceLease, 70);
 });
 
 test("an older database server gets a kept journal's settlements and counts lost ones", async () => {
-	const start = () => startHere("kept", 30_000, systemClock, silentLog, 60_000);
+	const start = () => startHere("kept", 30_000, systemClock, silentLog, { keepMs: 60_000 });
 	const first = await start();
-	const settle = await reserveHere(first, 500);
-	settle.ledger.settle(settle, outcome(40));
+	await settleHere(first, 40);
 	expect(await first.stop(5_000)).toBe(true);
 	// Simulates an older server, which lacks the epoch and a part of the credit.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
@@ -136,28 +131,23 @@ test("an instance skips an epoch number that another database server repeats", a
 
 test("a stop sends settlements again to a database server not yet noticed as another", async () => {
 	const instanceLease = await startHere("hurried");
-	const settle = await reserveHere(instanceLease, 500);
-	settle.ledger.settle(settle, outcome(40));
-	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	await settleHere(instanceLease, 40);
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	await world.db.sql.begin(async (sql) => {
 		await sql`delete from usage_event`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
 		await moveToAnotherServer(sql);
 	});
-	expect(await instanceLease.stop(5_000)).toBe(true);
+	await world.expectEnd(instanceLease, 40);
 	expect(await usage()).toBe(1);
-	expect(await available()).toBe(CREDIT - 40);
-	expect(await broken()).toEqual([]);
 });
 
 test("a fenced instance sends settlements again to a server that lacks its epoch", async () => {
 	const lines: string[] = [];
 	const log = createLog({ level: "error", write: (line) => lines.push(line) });
 	const instanceLease = await startHere("twice", 2_000, systemClock, log);
-	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
-	done.ledger.settle(done, outcome(40));
-	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	const running = await reserveHere(instanceLease, 500);
+	await settleHere(instanceLease, 40);
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	await world.db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
@@ -174,16 +164,13 @@ test("a fenced instance sends settlements again to a server that lacks its epoch
 	expect(lost).toMatchObject([{ epoch: 1, settlements: 1 }]);
 	running.ledger.settle(running, outcome(30));
 	await waitFor(async () => (await usage()) === 2, "the last settlement");
-	expect(await instanceLease.stop(5_000)).toBe(true);
-	expect(await available()).toBe(CREDIT - 70);
-	expect(await broken()).toEqual([]);
+	await world.expectEnd(instanceLease, 70);
 });
 
 test("a standby that lacks the last grants gets settlements and running requests", async () => {
 	const instanceLease = await startHere("behind", 5_000);
-	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
-	before.ledger.settle(before, outcome(40));
-	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	const running = await reserveHere(instanceLease, 500);
+	await settleHere(instanceLease, 40);
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	const seq = await appendControl(world.db.statements, "key", "another key", {});
 	const applied = async () =>
@@ -200,12 +187,7 @@ test("a standby that lacks the last grants gets settlements and running requests
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
 	running.ledger.settle(running, outcome(30));
-	await waitFor(
-		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
-		"the end of the first epoch",
-	);
-	expect(await instanceLease.stop(5_000)).toBe(true);
+	await firstLeft();
+	await world.expectEnd(instanceLease, 70);
 	expect(await usage()).toBe(2);
-	expect(await available()).toBe(CREDIT - 70);
-	expect(await broken()).toEqual([]);
 });

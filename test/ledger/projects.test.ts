@@ -1,26 +1,31 @@
 import { expect, test } from "bun:test";
-import { newId, newUuid } from "../../src/base/id.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createProject, getProject, updateProject } from "../../src/keys/project-admin.ts";
-import { createDigest } from "../../src/keys/secret.ts";
-import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, retrying, settledEvent, usd, wish } from "./fixture.ts";
+import {
+	creditedAccount,
+	goLive,
+	grantsOfFour,
+	keyMaker,
+	retrying,
+	settledEvent,
+	storesOf,
+	usd,
+	wish,
+} from "./fixture.ts";
 
 const db = await withDatabase();
-const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
-const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
+const maker = keyMaker(db);
+const storeOf = storesOf(db);
 
 /** Creates a project with a cap and two keys in an account, in whose time zone it is noon. */
 async function cappedProject(capPeriod: CapPeriod) {
-	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
+	const account = await creditedAccount(db);
 	const [row] = await db.sql`select 12 - extract(hour from clock_timestamp() at time zone 'UTC')::int as ahead`;
 	const ahead = Number(row?.ahead);
 	await db.sql`update account set time_zone = ${`Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`} where id = ${account}`;
-	await db.sql`select ledger_book(${newUuid()}, ${account}, 'adjustment', 100000, ${newUuid()}, 'test', '', false)`;
 	const { id: project } = await createProject(db.statements, account, { name: "p", capNanoUsd: usd(1_000), capPeriod });
 	const keys = await Promise.all(["a", "b"].map((name) => createKey(maker, account, { name, projectId: project })));
 	const [day] = await db.sql`select cap_day(${account}, 'day', clock_timestamp())::text as day`;
@@ -36,14 +41,8 @@ const budgetOf = async (id: string) =>
 for (const period of ["lifetime", "day"] as const)
 	test(`four instances together draw no more of a project than its ${period} cap`, async () => {
 		const { limited, keys, project } = await cappedProject(period);
-		const ids = [1, 2, 3, 4].map((n) => `${period}-${n}`);
-		for (const id of ids) await goLive(db, id);
-		const replies = await Promise.all(
-			Array.from({ length: 40 }, (_, n) =>
-				retrying(storeOf(ids[n % 4] as string)).grant([wish(keys[n % 2] as string, 90), wish(limited, 90)]),
-			),
-		);
-		expect(replies.filter(([, ofProject]) => Number(ofProject?.amount) === 90)).toHaveLength(11);
+		const granted = await grantsOfFour(db, limited, (n) => keys[n % 2] as string);
+		expect(granted.filter(([, ofProject]) => ofProject === 90)).toHaveLength(11);
 		expect(await budgetOf(limited)).toEqual({
 			kind: "project",
 			cap: 1_000,

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { holdCredit, type Slice } from "../../src/ledger/slice.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
@@ -8,7 +9,7 @@ import { createModelStore } from "../sim/model-store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
-import { drawOutcome, OPTIONS, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
+import { drawOutcome, OPTIONS, passTime, scriptedSlices } from "./scripted-store.ts";
 
 test("a request finds credit that moves between instances during its recall", async () => {
 	const clock = createManualClock();
@@ -53,7 +54,7 @@ test("a request finds credit that moves between instances during its recall", as
 	const slice = await reserve(75);
 	clock.advance(0);
 	void holder.slices.answer("b", 1);
-	await settleMicrotasks();
+	await nextTurn();
 	expect([slice.held, slice.free]).toEqual([usd(75), usd(0)]);
 
 	// At the recall, 15 of 100 are in transit to Postgres and 40 are free: at no time less than the 38 wanted.
@@ -64,7 +65,7 @@ test("a request finds credit that moves between instances during its recall", as
 	const [asked] = model.recalled("holder", 1);
 	expect(asked?.budget).toBe("b");
 	void holder.slices.answer("b", asked?.ticket ?? 0);
-	await settleMicrotasks();
+	await nextTurn();
 	// Another 20 are being returned, the other instance draws 17 of the 25, and then the first 15 arrive.
 	const arriveSecond = gate();
 	free(slice, 20);
@@ -76,7 +77,7 @@ test("a request finds credit that moves between instances during its recall", as
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
 	// The request is not refused, because a second recall brings all free credit back.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
-	await settleMicrotasks();
+	await nextTurn();
 	arriveSecond();
 	await passTime(clock, 500);
 	expect(await drawn).toBe("drawn");
@@ -116,7 +117,7 @@ test("a recall is repeated if this instance meanwhile used the credit that it fo
 	};
 	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
 	slice = slices.get("b");
-	await settleMicrotasks();
+	await nextTurn();
 	if (slice) slice.free = usd(44);
 	await passTime(clock, 600);
 	expect(await drawn).toBe("refused");

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import { nextTurn as turn } from "../../src/base/time-slice.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import { SettledColumns, type SettledEvent } from "../../src/ledger/event.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
@@ -15,7 +16,6 @@ const SETTLEMENTS = 400;
 const MORE_MAX = 100;
 const DRAIN_ROUNDS_MAX = 400;
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const textOf = (event: SettledEvent) => JSON.stringify(event, Object.keys(event).sort());
 
 /** A store that fails before or after its work, answers late, reports locked rows, and refuses one settlement. */

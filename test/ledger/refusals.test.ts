@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
-import { drawOutcome, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
+import { drawOutcome, passTime, scriptedSlices } from "./scripted-store.ts";
 
 test("a request is refused once each instance with credit has answered the recall", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
@@ -128,31 +129,28 @@ test("a return that waits for a locked row delays no other; its credit is not sp
 
 test("a recall is answered after all credit in transit has arrived", async () => {
 	for (const underWay of ["back", "here"]) {
-		const { slices, state, calls, clock } = scriptedSlices(1_000);
+		const { slices, state, calls, clock, holdReplies, sliceOf } = scriptedSlices(1_000);
 		await slices.draw(["b"], usd(10));
 		clock.advance(0);
-		const slice = slices.get("b");
-		if (!slice) throw new Error("it has a slice");
-		let arrive = () => {};
-		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
+		const slice = sliceOf("b");
+		const arrive = holdReplies();
 		if (underWay === "back") {
 			// Lowers the limit, which returns all free credit; then a finished request leaves a rest in the slice.
 			slices.limitChanged("b", true);
-			await settleMicrotasks();
+			await nextTurn();
 			slice.free = usd(5);
 		} else {
 			slice.free = usd(5);
 			void slices.draw(["b"], usd(500));
-			await settleMicrotasks();
+			await nextTurn();
 		}
-		const arriveFirst = arrive;
 		state.beforeReply = async () => {};
 		const answered = slices.answer("b", 7);
-		await settleMicrotasks();
+		await nextTurn();
 		const answers = () =>
 			calls.flatMap(({ requests }) => requests.filter((one) => "recall" in one && one.recall === 7));
 		expect([underWay, answers()]).toEqual([underWay, []]);
-		arriveFirst();
+		arrive();
 		await passTime(clock, 50);
 		await answered;
 		expect([underWay, answers().length]).toEqual([underWay, 1]);
@@ -160,21 +158,19 @@ test("a recall is answered after all credit in transit has arrived", async () =>
 });
 
 test("an instance returns free credit and arriving grants after a limit was lowered", async () => {
-	const { slices, state, clock } = scriptedSlices(1_000);
+	const { slices, state, clock, holdReplies } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	slices.limitChanged("b", true);
 	expect(slices.get("b")?.free).toBe(usd(0));
-	await settleMicrotasks();
+	await nextTurn();
 	expect(state.available).toBe(1_000);
 
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const answer = holdReplies();
 	const drawn = drawOutcome(slices.draw(["b"], usd(10)));
-	await settleMicrotasks();
+	await nextTurn();
 	// Lowers the limit while a grant under the old limit is in transit; the new limit leaves no credit.
 	slices.limitChanged("b", true);
-	state.beforeReply = async () => {};
 	state.onGrant = () => {
 		state.available = 0;
 	};
@@ -190,14 +186,14 @@ test("a lowered limit withdraws credit that was promised to a waiting request", 
 		state.beforeReply = async () => (budget === "account" ? answered : undefined);
 	};
 	const drawn = drawOutcome(slices.draw(["key", "account"], usd(10)));
-	await settleMicrotasks();
+	await nextTurn();
 	expect(slices.get("key")?.promised).toBe(usd(10));
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
 	// Ends the older promise, which must leave the credit that was promised after the change.
 	const later = drawOutcome(slices.draw(["key"], usd(7)));
-	await settleMicrotasks();
+	await nextTurn();
 	answer();
 	expect([await drawn, await later]).toEqual(["drawn", "drawn"]);
 	expect(slices.get("key")?.promised).toBe(usd(7));
@@ -251,27 +247,23 @@ test("a request that arrives while a recall is being sent causes another recall"
 });
 
 test("a request that arrives during another one's refused grant gets its own grant", async () => {
-	const { slices, state } = scriptedSlices(5);
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const { slices, state, holdReplies } = scriptedSlices(5);
+	const answer = holdReplies();
 	const first = drawOutcome(slices.draw(["b"], usd(50)));
-	await settleMicrotasks();
+	await nextTurn();
 	const second = drawOutcome(slices.draw(["b"], usd(60)));
-	state.beforeReply = async () => {};
 	state.available = 100;
 	answer();
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
 test("a refused request asks for credit again if freed credit has lowered its need", async () => {
-	const { slices, state } = scriptedSlices(25);
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const { slices, holdReplies } = scriptedSlices(25);
+	const answer = holdReplies();
 	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
-	await settleMicrotasks();
+	await nextTurn();
 	const slice = slices.get("b");
 	if (slice) slice.free = usd(30);
-	state.beforeReply = async () => {};
 	answer();
 	expect(await drawn).toBe("drawn");
 });
@@ -309,35 +301,33 @@ test("a grant lets only as many waiting requests continue as it covers", async (
 });
 
 test("an instance returns freed credit of a contested budget and draws none in advance", async () => {
-	const { slices, state, calls, clock } = scriptedSlices(1_000);
+	const { slices, state, calls, clock, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	await slices.answer("b", 1);
-	const slice = slices.get("b");
-	if (!slice) throw new Error("it has a slice");
+	const slice = sliceOf("b");
 	const before = calls.length;
 	slice.heldPeak = 100;
 	slices.topUp(slice, clock.monotonicMs());
-	await settleMicrotasks();
+	await nextTurn();
 	expect(calls.length).toBe(before);
 	slice.free = usd(7);
 	slices.settled(slice, clock.monotonicMs());
-	await settleMicrotasks();
+	await nextTurn();
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
 test("`handBack` returns free credit at once and credit that is freed later", async () => {
-	const { slices, state, clock } = scriptedSlices(1_000);
+	const { slices, state, clock, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
 	await slices.handBack();
 	expect(state.available).toBe(1_000);
-	const slice = slices.get("b");
-	if (!slice) throw new Error("it has a slice");
+	const slice = sliceOf("b");
 	clock.advance(60_000);
 	slice.free = usd(7);
 	slices.settled(slice, clock.monotonicMs());
-	await settleMicrotasks();
+	await nextTurn();
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
@@ -346,7 +336,7 @@ test("`handBack` also returns a grant that arrives after the call", async () => 
 	const replies: (() => void)[] = [];
 	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));
 	const drawn = slices.draw(["key", "account"], usd(10));
-	await settleMicrotasks();
+	await nextTurn();
 	const back = slices.handBack();
 	state.beforeReply = async () => {};
 	for (const reply of replies) reply();

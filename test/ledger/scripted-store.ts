@@ -1,7 +1,8 @@
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createSlices, type Shortage } from "../../src/ledger/slices.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
+import { createSlices, type Shortage, type Slice } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
@@ -37,23 +38,14 @@ function scriptedStore(available: number) {
 				const busy = state.held.has(budget);
 				const { unanswered, contested, untimely } = state;
 				const lent = unanswered === 0 && request.ticket !== null ? state.lent : null;
-				if (untimely) return { op, amount: usd(0), available: usd(0), unanswered, lent, contested, busy, untimely };
-				let amount = busy ? 0 : granted.get(op);
+				let amount = busy || untimely ? 0 : granted.get(op);
 				if (amount === undefined) {
 					amount = min <= state.available ? Math.min(want, state.available) : 0;
 					state.available -= amount;
 					if (amount > 0 || again) granted.set(op, amount);
 				}
-				return {
-					op,
-					amount: usd(amount),
-					available: usd(state.available),
-					unanswered,
-					lent,
-					contested,
-					busy,
-					untimely,
-				};
+				const available = usd(untimely ? 0 : state.available);
+				return { op, amount: usd(amount), available, unanswered, lent, contested, busy, untimely };
 			});
 			await state.beforeReply();
 			return replies;
@@ -78,18 +70,26 @@ export function scriptedSlices(available: number) {
 	const { store, state, calls } = scriptedStore(available);
 	const clock = createManualClock();
 	const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
-	return { slices, state, calls, clock };
+	/** Delays the next replies until the returned function is called. */
+	const holdReplies = () => {
+		const { promise, resolve } = Promise.withResolvers<void>();
+		state.beforeReply = () => promise;
+		return () => {
+			state.beforeReply = async () => {};
+			resolve();
+		};
+	};
+	const sliceOf = (budget: string) => slices.get(budget) as Slice;
+	return { slices, state, calls, clock, holdReplies, sliceOf };
 }
 
 export async function passTime(clock: ManualClock, ms: number): Promise<void> {
 	for (let passed = 0; passed < ms; passed += 5) {
-		await settleMicrotasks();
+		await nextTurn();
 		clock.advance(5);
 	}
-	await settleMicrotasks();
+	await nextTurn();
 }
-
-export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Outcome of a draw: null if it succeeded, else its shortage, or the code of its Fault. */
 export const drawOutcome = (drawn: Promise<Shortage | null>) =>

@@ -2,13 +2,14 @@ import { expect, test } from "bun:test";
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createSlices, type Slices } from "../../src/ledger/slices.ts";
 import { type GrantRequest, type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
-import { OPTIONS, passTime, scriptedSlices, settleMicrotasks } from "./scripted-store.ts";
+import { OPTIONS, passTime, scriptedSlices } from "./scripted-store.ts";
 
 /** Does what a request does: reserves the amount in each slice, or draws credit and tries again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
@@ -33,9 +34,9 @@ test("a grant whose reply was lost is requested again with the same operation id
 		if (failures-- > 0) throw new Error("connection reset");
 	};
 	const drawn = slices.draw(["b"], usd(10));
-	await settleMicrotasks();
+	await nextTurn();
 	clock.advance(100);
-	await settleMicrotasks();
+	await nextTurn();
 	clock.advance(100);
 	expect(await drawn).toBe(null);
 	const requests = calls.flatMap((call) => call.requests as GrantRequest[]);
@@ -67,7 +68,7 @@ test("credit that is being returned cannot be spent even before the return is se
 	void slices.answer("b", 1);
 	expect(slice?.free).toBe(usd(0));
 	expect(slice?.returning).toBe(usd(free));
-	await settleMicrotasks();
+	await nextTurn();
 	expect(calls.at(-1)).toEqual({
 		kind: "return",
 		requests: [{ op: expect.any(String), budget: "b", amount: usd(free), recall: 1 }],
@@ -83,7 +84,7 @@ test("a return without an answer is sent again with the same operation id", asyn
 		if (fail) throw new DatabaseTimeout("timeout");
 	};
 	const done = slices.answer("b", 1);
-	await settleMicrotasks();
+	await nextTurn();
 	fail = false;
 	clock.advance(100);
 	await done;
@@ -94,18 +95,16 @@ test("a return without an answer is sent again with the same operation id", asyn
 });
 
 test("a recall is answered only after the grant in transit has arrived", async () => {
-	const { slices, state, clock } = scriptedSlices(1_000);
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const { slices, state, clock, holdReplies } = scriptedSlices(1_000);
+	const answer = holdReplies();
 	const drawn = slices.draw(["b"], usd(10));
-	await settleMicrotasks();
+	await nextTurn();
 	let surrendered = false;
 	const done = slices.answer("b", 1).then(() => {
 		surrendered = true;
 	});
-	await settleMicrotasks();
+	await nextTurn();
 	expect(surrendered).toBe(false);
-	state.beforeReply = async () => {};
 	answer();
 	await drawn;
 	await done;
@@ -113,7 +112,7 @@ test("a recall is answered only after the grant in transit has arrived", async (
 	expect(slices.get("b")?.free).toBe(usd(10));
 	expect(state.available).toBe(990);
 	clock.advance(0);
-	await settleMicrotasks();
+	await nextTurn();
 	expect(state.available).toBe(1_000);
 });
 
@@ -140,15 +139,14 @@ test("all waiting requests learn that a cap period has ended or not begun", asyn
 });
 
 test("a request waits for returns in transit before its refusal", async () => {
-	const { slices, state, calls } = scriptedSlices(100);
+	const { slices, state, calls, holdReplies } = scriptedSlices(100);
 	await slices.draw(["b"], usd(10));
-	let arrive = () => {};
-	state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
+	const arrive = holdReplies();
 	void slices.answer("b", 1);
-	await settleMicrotasks();
+	await nextTurn();
 	state.beforeReply = async () => {};
 	const drawn = slices.draw(["b"], usd(95));
-	for (let turn = 0; turn < 3; turn++) await settleMicrotasks();
+	for (let turn = 0; turn < 3; turn++) await nextTurn();
 	// No more grants are requested while the draw waits.
 	expect(calls.filter(({ kind }) => kind === "grant")).toHaveLength(2);
 	arrive();
@@ -156,14 +154,13 @@ test("a request waits for returns in transit before its refusal", async () => {
 });
 
 test("credit is drawn in advance, except while Postgres has none", async () => {
-	const { slices, state, calls } = scriptedSlices(1_000);
+	const { slices, state, calls, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
-	const slice = slices.get("b");
-	if (!slice) throw new Error("it has a slice");
+	const slice = sliceOf("b");
 	const grantsAfter = async (held: number) => {
 		slice.held = usd(held);
 		slices.topUp(slice, 1_000_000);
-		await settleMicrotasks();
+		await nextTurn();
 		return calls.filter(({ kind }) => kind === "grant").length;
 	};
 	expect([await grantsAfter(300), slice.free]).toEqual([2, usd(900)]);
@@ -175,13 +172,11 @@ test("credit is drawn in advance, except while Postgres has none", async () => {
 });
 
 test("a refused large request does not refuse a later one that needs less credit", async () => {
-	const { slices, state } = scriptedSlices(20);
-	let answer = () => {};
-	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const { slices, holdReplies } = scriptedSlices(20);
+	const answer = holdReplies();
 	const large = slices.draw(["b"], usd(50));
-	await settleMicrotasks();
+	await nextTurn();
 	const small = slices.draw(["b"], usd(15));
-	state.beforeReply = async () => {};
 	answer();
 	expect(await large).toMatchObject({ needNanoUsd: usd(50) });
 	expect(await small).toBe(null);
@@ -205,7 +200,7 @@ test("a request that waits longer than the deadline gets 503", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	state.beforeReply = () => new Promise(() => {});
 	const drawn = slices.draw(["b"], usd(10));
-	await settleMicrotasks();
+	await nextTurn();
 	clock.advance(5_000);
 	await expect(drawn).rejects.toMatchObject({ name: "Fault", code: "service_unavailable" });
 	expect(slices.get("b")?.waiters).toEqual([]);
@@ -231,14 +226,14 @@ test("a request that needs no credit sends no statement to Postgres", async () =
 test("a return that Postgres refuses is repeated at growing intervals", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
-	await settleMicrotasks();
+	await nextTurn();
 	state.beforeReply = async () => {
 		throw new Error("no lease to return to");
 	};
 	slices.limitChanged("b", true);
 	const minutes = async (count: number) => {
 		for (let second = 0; second < 60 * count; second += 5) {
-			await settleMicrotasks();
+			await nextTurn();
 			clock.advance(5_000);
 		}
 	};
@@ -259,22 +254,21 @@ test("an instance returns unused credit of an idle budget and forgets the budget
 	clock.advance(59_000);
 	expect(slices.get("b")?.free).toBeGreaterThan(0);
 	clock.advance(2_000);
-	await settleMicrotasks();
+	await nextTurn();
 	expect(state.available).toBe(1_000);
 	clock.advance(1_000);
 	expect(slices.get("b")).toBe(undefined);
 });
 
 test("an instance does not forget a budget with unacknowledged charges", async () => {
-	const { slices, clock } = scriptedSlices(1_000);
+	const { slices, clock, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
-	const slice = slices.get("b");
-	if (!slice) throw new Error("it has a slice");
+	const slice = sliceOf("b");
 	slice.unacknowledged = usd(4);
 	for (let minute = 0; minute < 3; minute++) {
 		for (let second = 0; second < 61; second++) clock.advance(1_000);
-		await settleMicrotasks();
+		await nextTurn();
 	}
 	expect([slice.free, slices.get("b")]).toEqual([usd(0), slice]);
 	slice.unacknowledged = usd(0);

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
+import { nextTurn as turn } from "../../src/base/time-slice.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
@@ -8,8 +9,6 @@ import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent } from "./fixture.ts";
-
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const clock = createManualClock();

@@ -44,6 +44,13 @@ export async function startLeaseChild(options: {
 			child.stdin.flush();
 			return heard(answer);
 		},
+		/** Sends commands of requests, such as `open a 100`, one after the other, and waits for each. */
+		async acts(...commands: readonly string[]): Promise<void> {
+			for (const command of commands) {
+				const [act = "", request] = command.split(" ");
+				await started.ask(command, `${act.replace(/e?$/, "ed")} ${request}`);
+			}
+		},
 		/**
 		 * Kills the process if it is still running. Resolves once Postgres has finished its statements: a late heartbeat
 		 * would otherwise extend a lease that a test saw end.

@@ -9,17 +9,11 @@ import {
 	type Person,
 	signedUp,
 } from "../console/person.ts";
-import { chatModel } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
-import { withProduct } from "./product.ts";
+import { withConsole } from "./product.ts";
 
 /** A stranger signs up with another person's address, before, during and after the owner's sign-up. */
 
-const upstream = withUpstream("vllm");
-const service = await withProduct({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: { ROLE: "all", ...PERSON_ENV },
-});
+const service = await withConsole(PERSON_ENV);
 
 const STRANGERS = "the stranger's own password";
 const OWNERS = "the owner's own long password";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { atEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { deployment, wavOf } from "../support/upstream-endpoints.ts";
 import { withProduct } from "./product.ts";
@@ -16,15 +16,11 @@ const MB = 1024 * 1024;
 const SHARE = LONG ? 1 : 0.25;
 
 let answer: { body: string | Blob; type: string } = { body: "", type: "" };
-const server = Bun.serve({
-	port: 0,
-	hostname: "127.0.0.1",
-	fetch: (request) =>
-		request.method === "POST"
-			? new Response(answer.body, { headers: { "content-type": answer.type } })
-			: Response.json({ data: [] }),
-});
-atEnd(() => server.stop(true));
+const server = localServer(({ method }) =>
+	method === "POST"
+		? new Response(answer.body, { headers: { "content-type": answer.type } })
+		: Response.json({ data: [] }),
+);
 const url = `http://127.0.0.1:${server.port}/v1`;
 const KINDS = {
 	chat: 'input: "1", output: "1"',

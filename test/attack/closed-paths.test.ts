@@ -1,15 +1,11 @@
 import { expect, test } from "bun:test";
 import { PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
-import { chatModel } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
-import { withProduct } from "./product.ts";
+import { withConsole } from "./product.ts";
 
 /** Features of the sign-in library that this service disables, requested with every spelling of their paths. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+const product = await withConsole(PERSON_ENV);
 
 const CLOSED: readonly [string, string, object][] = [
 	["GET", "list-sessions", {}],

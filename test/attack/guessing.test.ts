@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { totpCode } from "../console/totp.ts";
+import { STEP_MS, totpCode, turnOnTwoFactor } from "../console/totp.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
@@ -10,7 +10,6 @@ import { waitFor } from "../support/wait.ts";
 
 const { service } = await withChat({ env: PERSON_ENV });
 
-const STEP_MS = 30_000;
 const signIn = (browser: Person, password: string, email = browser.email) =>
 	browser.send("POST", "/api/auth/sign-in/email", { email, password });
 const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/two-factor/${act}`, body);
@@ -22,13 +21,7 @@ const limitsByAddressPass = () => service.db.sql`update rate_limit set count = 0
 
 async function withFactor() {
 	const person = await signedUp(service);
-	const { body } = await post(person, "enable", { password: PASSWORD });
-	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
-	const used = totpCode(secret);
-	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
-	const codes: string[] = body.backupCodes;
-	/** `next` returns the code of the next time step, which is already valid and unused. */
-	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
+	return { person, ...(await turnOnTwoFactor(person)) };
 }
 const wrongFor = (secret: string, nth: number) => {
 	const right = [-1, 0, 1, 2].map((step) => totpCode(secret, Date.now() + step * STEP_MS));

@@ -24,12 +24,8 @@ const overview = (accountId: string) => `/api/console/live?account=${accountId}`
 
 test("live updates of a console page end when its session loses its rights", async () => {
 	const owner = await signedUp(service);
-	const [guest, leaver, thrownOut, forgetful] = [
-		await signedUp(service),
-		await signedUp(service),
-		await signedUp(service),
-		await signedUp(service),
-	];
+	const [guest, leaver] = [await signedUp(service), await signedUp(service)];
+	const [thrownOut, forgetful] = [await signedUp(service), await signedUp(service)];
 	const boss = await operator(service);
 	const { body } = await guest.get("/api/console/me");
 	await service.db

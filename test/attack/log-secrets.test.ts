@@ -3,21 +3,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
+import { withConsole } from "./product.ts";
 
 /** Whichever SQL statement fails, the log contains no data of customers or operators. */
 
 const CANARY = "c4n4ry";
-const upstream = withUpstream();
 const logPath = join(temporaryFolder(), "log");
-const product = await withProduct({
-	models: chatModel({ url: upstream.url }),
-	env: { ROLE: "all", LOG_LEVEL: "debug", TOPUP_SECOND_LOOK_USD: "1000", ...PERSON_ENV },
-	logPath,
-});
+const product = await withConsole({ LOG_LEVEL: "debug", TOPUP_SECOND_LOOK_USD: "1000", ...PERSON_ENV }, { logPath });
 const { sql } = product.db;
 const customer = await signedUp(product);
 const boss = await operator(product);
@@ -59,16 +52,7 @@ async function everything(): Promise<void> {
 }
 const key = product.secret("100");
 
-const TABLES = [
-	"console_user",
-	"session",
-	"verification",
-	"account",
-	"invitation",
-	"audit_event",
-	"ledger_entry",
-	"top_up",
-];
+const TABLES = "console_user session verification account invitation audit_event ledger_entry top_up".split(" ");
 const eachTable = async (statement: (table: string) => string) => {
 	for (const table of TABLES) await sql.unsafe(statement(table));
 };

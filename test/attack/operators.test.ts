@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { totpCode } from "../console/totp.ts";
+import { totpCode, turnOnTwoFactor } from "../console/totp.ts";
 import { withChat } from "../support/service.ts";
 
 /** Neither a single operator nor a thief of an operator's password can move money alone. */
@@ -10,19 +10,21 @@ const { service } = await withChat({
 	env: { NODE_ENV: "production", TOPUP_SECOND_LOOK_USD: "1000", ...SECRETS, ...PERSON_ENV },
 });
 
-async function boss(): Promise<Person & { totp: string }> {
+async function boss(): Promise<Person> {
 	const person = await operator(service);
-	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
-	const totp = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
-	const confirmed = await person.send("POST", "/api/auth/two-factor/verify-totp", { code: totpCode(totp) });
-	if (confirmed.status !== 200) throw new Error(`two-factor: ${confirmed.status} ${JSON.stringify(confirmed.body)}`);
-	return { ...person, totp };
+	await turnOnTwoFactor(person);
+	return person;
 }
 
 const customer = await signedUp(service);
 const [ann, ben] = [await boss(), await boss()];
 const at = (path: string, accountId = customer.accountId) => `/api/console/operator/accounts/${accountId}${path}`;
 const adjustment = (usd: string, reason = "goodwill") => ({ usd, reason, idempotencyKey: crypto.randomUUID() });
+/** Announces a bank transfer; returns the top-up's id. */
+const transferOf = async (person: Person, usd: string): Promise<string> =>
+	(await person.send("POST", "/api/console/credit/top-ups/transfer", { usd })).body.topUp.id;
+const confirm = (person: Person, id: string, transactionReference: string) =>
+	person.send("POST", `/api/console/operator/top-ups/${id}/confirm`, { transactionReference });
 const userIdOf = async (person: Person) => (await person.get("/api/console/me")).body.user.id as string;
 
 const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])[] = [
@@ -68,27 +70,25 @@ test("an operator in production needs a second factor to sign in", async () => {
 });
 
 test("an operator cannot decide about the operator's own accounts", async () => {
-	const idempotent = (accountId: string, topUpId: string) =>
+	const decisions = (accountId: string, topUpId: string) =>
 		[
-			["/suspend", { reason: "because" }],
-			["/unsuspend", { reason: "because" }],
-			["/adjust", adjustment("500")],
+			[at("/suspend", accountId), { reason: "because" }],
+			[at("/unsuspend", accountId), { reason: "because" }],
+			[at("/adjust", accountId), adjustment("500")],
 			[`/api/console/operator/top-ups/${topUpId}/confirm`, { transactionReference: `bank ${topUpId}` }],
 			[`/api/console/operator/top-ups/${topUpId}/reject`, { reason: "because" }],
-		].map(
-			([path, body]) => [String(path).startsWith("/api") ? String(path) : at(String(path), accountId), body] as const,
-		);
+		] as const;
 	const owner = await signedUp(service);
-	const topUp = (await owner.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
+	const topUp = await transferOf(owner, "200");
 	const refused = async (person: Person, accountId: string, topUpId: string) => {
-		for (const [path, body] of idempotent(accountId, topUpId)) {
+		for (const [path, body] of decisions(accountId, topUpId)) {
 			const { status, body: answer } = await person.send("POST", path, body);
 			expect([path, status, answer.error?.code]).toEqual([path, 403, "forbidden"]);
 		}
 	};
 	// The operator's own account, which was created at the first visit.
 	const own = (await ann.get("/api/console/me")).body.account.id;
-	const ownTopUp = (await ann.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
+	const ownTopUp = await transferOf(ann, "200");
 	await refused(ann, own, ownTopUp);
 	// An account that the operator will join and later leave.
 	const invite = await owner.send("POST", "/api/console/invitations", { email: ben.email, role: "owner" });
@@ -102,9 +102,7 @@ test("an operator cannot decide about the operator's own accounts", async () => 
 	expect(removed.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
 	expect((await ann.send("POST", at("/adjust", owner.accountId), adjustment("5"))).status).toBe(200);
-	const { body } = await ann.send("POST", `/api/console/operator/top-ups/${topUp}/confirm`, {
-		transactionReference: `bank ${topUp}`,
-	});
+	const { body } = await confirm(ann, topUp, `bank ${topUp}`);
 	expect(body.topUp.state).toBe("confirmed");
 	expect((await owner.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(205e9);
 });
@@ -199,10 +197,7 @@ test("a rejected credit adjustment is never booked", async () => {
 test("one bank transaction can confirm only one top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
-	const expected = async (usd: string) =>
-		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd })).body.topUp.id as string;
-	const confirm = (person: Person, id: string, transactionReference: string) =>
-		person.send("POST", `/api/console/operator/top-ups/${id}/confirm`, { transactionReference });
+	const expected = (usd: string) => transferOf(payer, usd);
 	const [paid, other, large] = [await expected("100"), await expected("100"), await expected("2000")];
 	expect((await confirm(carl, paid, "BANK 2026/1")).status).toBe(200);
 	for (const same of ["bank 2026/1", "Bank2026-1", " BANK  2026 1 ", "b.a.n.k.20261"])
@@ -221,19 +216,17 @@ test("one bank transaction can confirm only one top-up", async () => {
 test("the bank transaction of a rejected top-up can confirm another top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
-	const expected = async () =>
-		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "2000" })).body.topUp.id as string;
-	const decide = async (person: Person, id: string, act: string, body: Record<string, string>) =>
-		(await person.send("POST", `/api/console/operator/top-ups/${id}/${act}`, body)).status;
+	const expected = () => transferOf(payer, "2000");
+	const confirmed = async (person: Person, id: string, line = "LINE 90") => (await confirm(person, id, line)).status;
 	const [rejected, cancelled, right] = [await expected(), await expected(), await expected()];
-	expect(await decide(carl, rejected, "confirm", { transactionReference: "LINE 90" })).toBe(200);
+	expect(await confirmed(carl, rejected)).toBe(200);
 	// The transaction confirms no second top-up while the first one is still pending.
-	expect(await decide(carl, right, "confirm", { transactionReference: "LINE 90" })).toBe(409);
-	expect(await decide(carl, rejected, "reject", { reason: "the wrong one" })).toBe(200);
-	expect(await decide(carl, cancelled, "confirm", { transactionReference: "line-90" })).toBe(200);
+	expect(await confirmed(carl, right)).toBe(409);
+	const wrong = { reason: "the wrong one" };
+	expect((await carl.send("POST", `/api/console/operator/top-ups/${rejected}/reject`, wrong)).status).toBe(200);
+	expect(await confirmed(carl, cancelled, "line-90")).toBe(200);
 	expect((await payer.send("POST", `/api/console/credit/top-ups/${cancelled}/cancel`)).status).toBe(200);
-	for (const person of [carl, dora])
-		expect(await decide(person, right, "confirm", { transactionReference: "LINE 90" })).toBe(200);
+	for (const person of [carl, dora]) expect(await confirmed(person, right)).toBe(200);
 	expect(await credit(payer)).toBe(2000e9);
-	expect(await decide(dora, await expected(), "confirm", { transactionReference: "LINE 90" })).toBe(409);
+	expect(await confirmed(dora, await expected())).toBe(409);
 });

@@ -3,17 +3,13 @@ import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { MAIL_ENV, mailsTo, newMail } from "../console/mailbox.ts";
 import { newPerson, PASSWORD, PERSON_ENV } from "../console/person.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
-import { chatModel } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
+import { withConsole } from "./product.ts";
 
 /** Only a mail's recipient can read it, and its links lead to this service, whatever headers a request has. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const silent = await withProduct({ models, env: { ROLE: "all", TRUSTED_PROXIES: "127.0.0.1" } });
-const mailing = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+const silent = await withConsole({ TRUSTED_PROXIES: "127.0.0.1" });
+const mailing = await withConsole(PERSON_ENV);
 
 test("the console shows no page of sent mails if it has no mail server", async () => {
 	const boss = newPerson(silent);

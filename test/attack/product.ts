@@ -9,6 +9,8 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { payIn } from "../support/paid-account.ts";
 import { childrenOf } from "../support/processes.ts";
+import { chatModel } from "../support/service.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 export type Product = Awaited<ReturnType<typeof withProduct>>;
@@ -66,6 +68,12 @@ export async function withProduct(options: {
 			return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 		},
 	};
+}
+
+/** The product with its console, and a model. */
+export function withConsole(env: Readonly<Record<string, string>> = {}, more: { logPath?: string } = {}) {
+	const models = chatModel({ url: withUpstream("vllm").url, dialect: "vllm" });
+	return withProduct({ models, env: { ROLE: "all", ...env }, ...more });
 }
 
 /** Polls the process until the returned function is called, which returns the longest delay of an answer in ms. */

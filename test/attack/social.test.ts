@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { createOperator } from "../../src/console/operator/operator-admin.ts";
+import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
 import { withChat } from "../support/service.ts";
 
@@ -8,10 +9,9 @@ import { withChat } from "../support/service.ts";
 const { service } = await withChat({
 	env: {
 		...PERSON_ENV,
-		GITHUB_CLIENT_ID: "client",
-		GITHUB_CLIENT_SECRET: "secret",
-		GOOGLE_CLIENT_ID: "client",
-		GOOGLE_CLIENT_SECRET: "secret",
+		...{ NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) },
+		...{ GITHUB_CLIENT_ID: "client", GITHUB_CLIENT_SECRET: "secret" },
+		...{ GOOGLE_CLIENT_ID: "client", GOOGLE_CLIENT_SECRET: "secret" },
 	},
 });
 
@@ -146,15 +146,8 @@ for (const provider of ["github", "google"] as const) {
 
 	test(`${provider}: a sign-in never redirects to another site`, async () => {
 		const evil = [
-			"https://evil.example/",
-			"//evil.example",
-			"/\\evil.example",
-			"\\\\evil.example",
-			"/\t/evil.example",
-			"javascript:alert(1)",
-			"http:evil.example",
-			`${service.url}@evil.example`,
-			`${service.url}.evil.example/`,
+			...["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example"],
+			...["javascript:alert(1)", "http:evil.example", `${service.url}@evil.example`, `${service.url}.evil.example/`],
 		];
 		for (const name of ["callbackURL", "errorCallbackURL", "newUserCallbackURL"])
 			for (const address of evil) {
@@ -162,17 +155,32 @@ for (const provider of ["github", "google"] as const) {
 				present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 				const state = await begin(person, provider, { [name]: address });
 				const good = state === "" ? undefined : await comeBack(person, provider, state);
-				const bad =
-					state === ""
-						? undefined
-						: await person.get(`/api/auth/callback/${provider}?error=access_denied&state=${state}`);
-				for (const answer of [good, bad]) {
+				const denied = `/api/auth/callback/${provider}?error=access_denied&state=${state}`;
+				for (const answer of [good, state === "" ? undefined : await person.get(denied)]) {
 					const location = answer?.headers.get("location") ?? "/";
 					expect([name, address, isOurs(location)]).toEqual([name, address, true]);
 				}
 			}
 	});
 }
+
+test("social sign-in works for customers, not for operators", async () => {
+	const customer = await signedUp(service);
+	const known = await comeIn("github", { email: customer.email });
+	expect([known.location, known.me.status]).toEqual(["/overview", 200]);
+	const fresh = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com` };
+	const early = await comeIn("github", fresh);
+	expect(early.me.status).toBe(200);
+
+	// The provider does not check this service's second factor.
+	const boss = await operator(service);
+	const refused = await comeIn("github", { email: boss.email });
+	expect([refused.me.status, refused.person.cookies.has("tollgate.session_token")]).toEqual([401, false]);
+	expect(refused.location).toContain("error");
+	expect((await createOperator(service.db.statements, fresh.email)).token).not.toBeNull();
+	expect((await early.person.get("/api/console/me")).status).toBe(401);
+	expect((await comeIn("github", fresh)).me.status).toBe(401);
+});
 
 test("a social sign-in accepts only recent tokens issued for this client", async () => {
 	const victim = await signedUp(service);

@@ -3,7 +3,7 @@
  * Answers that a client never reads count only against its account.
  */
 import { expect, test } from "bun:test";
-import { atEnd } from "../support/at-end.ts";
+import { localServer } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw, type RawClient, rawPost } from "../support/raw-http.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
@@ -28,13 +28,7 @@ function answerTo(): Response {
 	asked += 1;
 	return new Response(answer, { headers: { "content-type": "application/json" } });
 }
-const server = Bun.serve({
-	port: 0,
-	hostname: "127.0.0.1",
-	idleTimeout: 0,
-	fetch: (request) => (request.method === "POST" ? answerTo() : Response.json({ data: [] })),
-});
-atEnd(() => server.stop(true));
+const server = localServer(({ method }) => (method === "POST" ? answerTo() : Response.json({ data: [] })));
 const product = await withProduct({
 	models: deployment({
 		id: "chat",

@@ -26,9 +26,15 @@ afterEach(() => {
 	for (const upstream of [first, second]) upstream.always(() => reply());
 });
 
-const send = (secret: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-	service.post("/v1/chat/completions", secret, ask("one two three", { model: "auto", max_tokens: 16, ...more }), {
+const send = (
+	secret: string,
+	more: Record<string, unknown> = {},
+	headers: Record<string, string> = {},
+	{ path = "/v1/chat/completions", ...init }: { path?: string; signal?: AbortSignal } = {},
+) =>
+	service.post(path, secret, ask("one two three", { model: "auto", max_tokens: 16, ...more }), {
 		headers: { "content-type": "application/json", authorization: `Bearer ${secret}`, ...headers },
+		...init,
 	});
 const spent = async (accountId: string) => {
 	await service.settled();
@@ -141,13 +147,7 @@ describe("a request with a repeated Idempotency-Key", () => {
 			expect([answer.status, answer.headers.get("idempotent-replayed")]).toEqual([200, null]);
 		}
 		expect((await send(one.secret, { max_tokens: 15 }, headers)).status).toBe(422);
-		const elsewhere = await service.post(
-			"/v1/completions",
-			one.secret,
-			ask("one two three", { model: "auto", max_tokens: 16 }),
-			{ headers: { "content-type": "application/json", authorization: `Bearer ${one.secret}`, ...headers } },
-		);
-		expect(elsewhere.status).toBe(422);
+		expect((await send(one.secret, {}, headers, { path: "/v1/completions" })).status).toBe(422);
 	});
 
 	test("is refused if its first answer was too large to keep", async () => {
@@ -172,18 +172,11 @@ describe("a request with a repeated Idempotency-Key", () => {
 		expect([again.status, (await again.text()).includes("USD")]).toEqual([409, true]);
 		// A client that disconnects in the middle of an answer is charged once.
 		const leaving = new AbortController();
-		const left = await service.post(
-			"/v1/chat/completions",
-			secret,
-			ask("one two three", { model: "dear", max_tokens: 16 }),
-			{
-				headers: { "content-type": "application/json", authorization: `Bearer ${secret}`, "idempotency-key": "left" },
-				signal: leaving.signal,
-			},
-		);
+		const leftKey = { "idempotency-key": "left" };
+		const left = await send(secret, { model: "dear" }, leftKey, { signal: leaving.signal });
 		await left.body?.getReader().read();
 		leaving.abort();
-		expect((await send(secret, { model: "dear" }, { "idempotency-key": "left" })).status).toBe(409);
+		expect((await send(secret, { model: "dear" }, leftKey)).status).toBe(409);
 		expect(first.requests.length - before).toBe(2);
 		await service.settled();
 		expect((await service.usage(accountId)).length).toBe(2);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { totpCode } from "../console/totp.ts";
+import { turnOnTwoFactor } from "../console/totp.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -9,7 +9,6 @@ import { waitFor } from "../support/wait.ts";
 
 const { service } = await withChat({ env: PERSON_ENV });
 
-const STEP_MS = 30_000;
 const NEW_PASSWORD = "a new password of the owner";
 const auth = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/${act}`, body);
 const signIn = (browser: Person, password: string) =>
@@ -23,18 +22,11 @@ const limitsPass = async () => {
 	await service.db.sql`delete from rate_count`;
 };
 
-async function withFactor(person: Person) {
-	const { body } = await auth(person, "two-factor/enable", { password: PASSWORD });
-	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
-	expect((await auth(person, "two-factor/verify-totp", { code: totpCode(secret) })).status).toBe(200);
-	return { codes: body.backupCodes as string[], next: () => totpCode(secret, Date.now() + STEP_MS) };
-}
-
 test("a change of the second factor ends all other sessions of the person", async () => {
 	const person = await signedUp(service);
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
-	const { next } = await withFactor(person);
+	const { next } = await turnOnTwoFactor(person);
 	expect([await me(person), await me(thief)]).toEqual([200, 401]);
 	await told(person, "Two-factor authentication was turned on");
 	const off = await auth(person, "two-factor/disable", { password: PASSWORD, code: next() });
@@ -45,7 +37,7 @@ test("a change of the second factor ends all other sessions of the person", asyn
 
 test("a thief with session and password cannot remove the second factor", async () => {
 	const person = await signedUp(service);
-	const { codes, next } = await withFactor(person);
+	const { codes, next } = await turnOnTwoFactor(person);
 	const isOn = async () => (await person.get("/api/console/me")).body.user.twoFactorEnabled;
 	for (const act of ["disable", "generate-backup-codes"])
 		for (const body of [
@@ -82,7 +74,7 @@ test("a thief with session and password cannot remove the second factor", async 
 
 test("a new password ends trust in browsers, unfinished sign-ins and mailed links", async () => {
 	const person = await signedUp(service);
-	const { next } = await withFactor(person);
+	const { next } = await turnOnTwoFactor(person);
 	const trusted = elsewhere(person);
 	await signIn(trusted, PASSWORD);
 	await auth(trusted, "two-factor/verify-totp", { code: next(), trustDevice: true });

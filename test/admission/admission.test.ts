@@ -248,14 +248,6 @@ test("the concurrency limit of an account refuses requests, but no batch lines",
 	expect(await codeOf(() => admission.check(key))).toBe("rate_limit_exceeded");
 });
 
-test("admission admits the next request when a running one ends", async () => {
-	const { admission, request } = setUp({ concurrencyMax: 1 });
-	const first = (await admission.admit(request())) as Admitted;
-	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
-	admission.settle(first, outcome(1));
-	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
-});
-
 test("admission refuses a free request of an account without credit", async () => {
 	const { admission, request, state } = setUp();
 	await admission.admit(request(10, 0));

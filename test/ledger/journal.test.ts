@@ -505,14 +505,3 @@ test("a failed sync of the journal is reported and never repeated", async () => 
 	expect(syncs.length).toBe(1);
 	expect(failures.length).toBe(1);
 });
-
-test("the journal's durable() resolves after fdatasync on a real disk", async () => {
-	const disk = openJournalDisk(folder(), { create: true });
-	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
-	journal.admit(admit("1"));
-	await Promise.all([journal.durable(), journal.durable()]);
-	journal.settle(settle("1"));
-	await journal.durable();
-	journal.destroy();
-	expect(failures).toEqual([]);
-});

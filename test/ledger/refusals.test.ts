@@ -284,22 +284,6 @@ test("a shortage is proved anew after another request got a grant", async () => 
 	expect(await large).toBe("refused");
 });
 
-test("a grant lets only as many waiting requests continue as it covers", async () => {
-	const { slices, clock } = scriptedSlices(15);
-	const reserve = async (): Promise<string> => {
-		const told = await drawOutcome(slices.draw(["b"], usd(10)));
-		const slice = slices.get("b");
-		if (told !== "drawn" || !slice) return told;
-		if (slice.free < 10) return "told of what is not there";
-		slice.free = usd(slice.free - 10);
-		slice.held = usd(slice.held + 10);
-		return told;
-	};
-	const reserved = [reserve(), reserve()];
-	await passTime(clock, 50);
-	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
-});
-
 test("an instance returns freed credit of a contested budget and draws none in advance", async () => {
 	const { slices, state, calls, clock, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));

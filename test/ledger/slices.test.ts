@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
-import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/time-slice.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createSlices, type Slices } from "../../src/ledger/slices.ts";
-import { type GrantRequest, type LedgerStore, NotLive } from "../../src/ledger/store.ts";
+import type { GrantRequest, LedgerStore } from "../../src/ledger/store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
@@ -171,17 +170,6 @@ test("credit is drawn in advance, except while Postgres has none", async () => {
 	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
-test("a refused large request does not refuse a later one that needs less credit", async () => {
-	const { slices, holdReplies } = scriptedSlices(20);
-	const answer = holdReplies();
-	const large = slices.draw(["b"], usd(50));
-	await nextTurn();
-	const small = slices.draw(["b"], usd(15));
-	answer();
-	expect(await large).toMatchObject({ needNanoUsd: usd(50) });
-	expect(await small).toBe(null);
-});
-
 test("waiting requests get credit in order of arrival, as far as it suffices", async () => {
 	const { slices } = scriptedSlices(30);
 	const served: number[] = [];
@@ -204,16 +192,6 @@ test("a request that waits longer than the deadline gets 503", async () => {
 	clock.advance(5_000);
 	await expect(drawn).rejects.toMatchObject({ name: "Fault", code: "service_unavailable" });
 	expect(slices.get("b")?.waiters).toEqual([]);
-});
-
-test("waiting requests of a fenced instance get 503", async () => {
-	const { slices, state } = scriptedSlices(1_000);
-	state.beforeReply = async () => {
-		throw new NotLive("fenced");
-	};
-	const failure = await slices.draw(["b"], usd(10)).catch((error: unknown) => error);
-	expect(failure).toBeInstanceOf(Fault);
-	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
 test("a request that needs no credit sends no statement to Postgres", async () => {

@@ -23,7 +23,6 @@ interface Waiter {
  */
 export function createProcessorTurns() {
 	let window = newWindow();
-	let before = window;
 	const rests = (owner: string) =>
 		window.refusedMs.of(owner) > (window.allRefusedMs > ALL_REFUSED_MS_MAX ? 0 : REFUSED_MS_MAX);
 	const lines = createFairLines<Waiter>(
@@ -49,6 +48,11 @@ export function createProcessorTurns() {
 		if (usedMs >= TURN_MS) schedule();
 	}
 
+	function chargeRefused(owner: string, ms: number): void {
+		window.refusedMs.add(owner, ms);
+		window.allRefusedMs += ms;
+	}
+
 	function restUntil(ms: number): void {
 		if (isResting) return;
 		isResting = true;
@@ -63,10 +67,7 @@ export function createProcessorTurns() {
 		usedMs = 0;
 		const nowMs = performance.now();
 		// A window that starts in the future belongs to a clock that was set back since.
-		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) {
-			before = window;
-			window = newWindow();
-		}
+		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) window = newWindow();
 		for (let next = lines.first(); next !== undefined; next = lines.first()) {
 			if (rests(next.owner)) return void restUntil(window.endsMs - nowMs);
 			const took = next.go();
@@ -79,12 +80,13 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
-		/** True if work of the owner was refused in this window or the previous one. */
-		hadRefusals: (owner: string) => window.refusedMs.of(owner) > 0 || before.refusedMs.of(owner) > 0,
-		/** Charges refused work to its owner, so that no owner can fill the processor with it. */
-		refused(owner: string, ms: number) {
-			window.refusedMs.add(owner, ms);
-			window.allRefusedMs += ms;
+		/**
+		 * Charges refused work to its owner. Resolves when the refusal may be answered, which lets the client send the next
+		 * work; undefined if at once. An owner beyond its limit waits, and is charged again for that next work.
+		 */
+		refused(owner: string, ms: number): Promise<void> | undefined {
+			chargeRefused(owner, ms);
+			return rests(owner) ? this.next(owner, 0, false).then(() => chargeRefused(owner, ms)) : undefined;
 		},
 		/** Runs a short step of work, at once or when it is the owner's turn. */
 		run<Result>(owner: string, work: () => Result | Promise<Result>): Result | Promise<Result> {

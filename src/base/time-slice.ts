@@ -41,9 +41,6 @@ export const runInTurn: typeof turns.run = turns.run;
 /** Charges refused work to its owner, see `createProcessorTurns`. */
 export const chargeRefusedWork = turns.refused.bind(turns);
 
-/** True if work of the owner was refused in this window or the previous one. */
-export const hadRefusals: typeof turns.hadRefusals = turns.hadRefusals;
-
 /** Resolves when a step of an owner's work may begin; undefined if it may begin at once. */
 export const waitForTurn = turns.begin.bind(turns);
 

@@ -70,9 +70,10 @@ export class BodyHold implements ByteCounter, EvictableHolder {
 		this.#slot = -1;
 	}
 
-	/** Call it when the request is refused before admission, so that its assumed CPU time is charged to the account. */
-	refused(): void {
-		if (this.#seen > UNCOUNTED_BYTES) chargeRefusedWork(this.owner, REFUSED_MS);
+	/** Call it when the request is refused before admission. Resolves when the refusal may be answered. */
+	refused(): Promise<void> | undefined {
+		this.release();
+		return this.#seen > UNCOUNTED_BYTES ? chargeRefusedWork(this.owner, REFUSED_MS) : undefined;
 	}
 
 	pace(): number {

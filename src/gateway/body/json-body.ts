@@ -6,7 +6,7 @@ import { Fault } from "../../base/fault.ts";
 import { parseJsonInTurns } from "../../base/json-in-turns.ts";
 import type { ListBounds } from "../../base/json-list-bounds.ts";
 import { checkJsonStructure, type JsonStructure, type RawJson } from "../../base/json-structure.ts";
-import { createTimeSlice, hadRefusals, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
+import { createTimeSlice, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { unionVariants } from "./body-problem.ts";
@@ -114,7 +114,7 @@ function readBody(
 		return makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared ?? 0, takes, form));
 	const { whole } = reads;
 	const { owner } = takes;
-	if (declared !== null && declared <= WHOLE_BYTES && !hadRefusals(owner) && whole.fits(owner, declared)) {
+	if (declared !== null && declared <= WHOLE_BYTES && whole.fits(owner, declared)) {
 		whole.take(owner, declared);
 		const made = makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
 		return made.finally(() => whole.giveBack(owner, declared));

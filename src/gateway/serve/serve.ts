@@ -78,7 +78,7 @@ export async function serveRequest<
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
-		if (!context.isAdmitted) held?.refused();
+		if (!context.isAdmitted) await held?.refused();
 		response = refuseRequest(deps, context, error, endpoint.promptField);
 	} finally {
 		held?.release();

@@ -72,6 +72,8 @@ export const ATTACKERS = {
 	"a wrong message after 4,000": posts(
 		"processor",
 		chat("", `[${list(4_000, (at) => `{"role":"user","content":"x${at}"}`)},{"role":"nobody"}]`),
+		// The bodies of four accounts are more than the body memory.
+		200,
 	),
 	"texts of 6 MB": posts("processor", chat("", `[{"role":"user","content":"${"text ".repeat(1.2 * MB)}"}]`), 6),
 	"bodies that never arrive": unfinished("body memory", 1, 0),

@@ -10,7 +10,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { CONSOLE_ATTACKERS } from "./console-attackers.ts";
 import type { CustomerReport } from "./customer.ts";
 import { withProduct } from "./product.ts";
-import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
+import { ALONE_S, ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
  * Each attacker attacks as fast as possible with several accounts or addresses, while a customer in another process
@@ -46,7 +46,7 @@ async function caller(): Promise<string> {
 	return `${person.address}=${[...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ")}`;
 }
 
-function run(...args: string[]) {
+function run(visitS: number, ...args: string[]) {
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "console-attackers.ts"), ...args], {
 		stdout: "pipe",
 		stderr: "inherit",
@@ -54,14 +54,15 @@ function run(...args: string[]) {
 			...process.env,
 			BUN_CONFIG_MAX_HTTP_REQUESTS: "10000",
 			CONSOLE_PID: String(consolePid),
-			VISIT_S: String(ATTACK_S ?? 2),
+			VISIT_S: String(visitS),
 		},
 	});
 	atEnd(() => child.kill("SIGKILL"));
 	return child;
 }
 
-const seen = async (): Promise<CustomerReport> => new Response(run("customer", product.url, customer).stdout).json();
+const seen = async (seconds: number): Promise<CustomerReport> =>
+	new Response(run(seconds, "customer", product.url, customer).stdout).json();
 
 for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 	for (const count of CALLERS)
@@ -75,11 +76,11 @@ for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 				const isFast = ({ alone, beside }: (typeof tries)[number]) =>
 					beside.p99LoopMs < TIMES_MAX * Math.max(alone.p99LoopMs, ALONE_MS_MIN);
 				while (tries.length < TRIES_MAX && !tries.some(isFast)) {
-					const alone = await seen();
-					const attacker = run(name, product.url, ...callers);
+					const alone = await seen(ALONE_S);
+					const attacker = run(ATTACK_S, name, product.url, ...callers);
 					await attacker.stdout.getReader().read();
 					const [beganMs, bytes] = [performance.now(), statSync(log).size];
-					const beside = await seen();
+					const beside = await seen(ATTACK_S);
 					const memoryMb = residentBytes(consolePid) / 1024 / 1024;
 					const logged = (statSync(log).size - bytes) / ((performance.now() - beganMs) / 1_000);
 					expect(attacker.exitCode).toBeNull();

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * A customer: `bun test/attack/customer.ts URL SECRET COUNT BYTES PID` sends COUNT requests of BYTES bytes and prints
- * one line of JSON. A separate process, so that an attacker or a test does not delay its clock.
+ * A customer: `bun test/attack/customer.ts URL SECRET SECONDS BYTES PID` sends requests of BYTES bytes until the time
+ * has passed, and prints one line of JSON. A separate process, so that an attacker or a test does not delay its clock.
  */
 export interface CustomerReport {
 	/** Status codes other than 200, or `none`. */
@@ -46,18 +46,19 @@ export function loopMs(pid: string): number {
 }
 
 if (import.meta.main) {
-	const [url = "", secret = "", count = "", bytes = "", pid = ""] = process.argv.slice(2);
+	const [url = "", secret = "", seconds = "", bytes = "", pid = ""] = process.argv.slice(2);
 	const times: number[] = [];
 	const loopTimes: number[] = [];
 	const refused: string[] = [];
 	await send(url, secret, Number(bytes));
-	for (let nth = 0; nth < Number(count); nth += 1) {
+	const endsMs = performance.now() + Number(seconds) * 1_000;
+	do {
 		const [beganMs, beganLoopMs] = [performance.now(), loopMs(pid)];
 		const status = await send(url, secret, Number(bytes));
 		times.push(performance.now() - beganMs);
 		loopTimes.push(loopMs(pid) - beganLoopMs);
 		if (status !== "200") refused.push(status);
 		await Bun.sleep(PAUSE_MS);
-	}
+	} while (performance.now() < endsMs);
 	console.log(JSON.stringify(summarized(refused, times, loopTimes)));
 }

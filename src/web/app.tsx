@@ -68,12 +68,6 @@ const ROUTES: readonly Route[] = [
 	["/operator/:section/:id", "operator", OperatorPages],
 ];
 
-interface Found {
-	readonly access: Access;
-	readonly right: Right | undefined;
-	readonly page: ReactNode;
-}
-
 /** Loads the current page's code in parallel with the request for the viewer. */
 export function preloadPage(): void {
 	ROUTES.find(([pattern]) => matchPath(pattern, location.pathname))?.[2].preload?.();
@@ -128,7 +122,7 @@ function CurrentPage() {
 }
 
 /** Chooses the page for a route, or a page that says which right is missing. The server enforces rights itself. */
-function pageFor(found: Found | undefined, account: AccountView | null, operator: boolean): ReactNode {
+function pageFor(found: ReturnType<typeof findRoute>, account: AccountView | null, operator: boolean): ReactNode {
 	if (!found || (found.access === "operator" && !operator)) return <NotFoundPage />;
 	const { access, right, page } = found;
 	if (access === "account" && account === null) return <NoAccountPage />;
@@ -138,7 +132,7 @@ function pageFor(found: Found | undefined, account: AccountView | null, operator
 }
 
 /** The React key is the object's id, so that each object's page starts with fresh state. */
-function findRoute(path: string): Found | undefined {
+function findRoute(path: string) {
 	for (const [pattern, access, Page, right] of ROUTES) {
 		const params = matchPath(pattern, path);
 		if (!params) continue;

@@ -13,10 +13,7 @@ const OURS: ShownBrand = {
 	imprint: null,
 };
 
-/** The service's name and colour. They are in the HTML document, so that pages have them before the first paint. */
-export const brand: ShownBrand = { ...OURS, ...inDocument() };
+const inDocument = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="brand"]');
 
-function inDocument(): Partial<ShownBrand> {
-	const meta = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="brand"]');
-	return meta ? JSON.parse(meta.content) : {};
-}
+/** The service's name and colour. They are in the HTML document, so that pages have them before the first paint. */
+export const brand: ShownBrand = inDocument ? { ...OURS, ...JSON.parse(inDocument.content) } : OURS;

@@ -16,15 +16,6 @@ export interface ToolCall {
 	readonly input: string;
 }
 
-export interface ChatEnd {
-	readonly requestId: string | null;
-	readonly usage: ChatUsage | undefined;
-	readonly toolCalls: readonly ToolCall[];
-	readonly finishReason: string | null;
-	/** Message of the error event that ended the stream; undefined for a stream without one. */
-	readonly error: string | undefined;
-}
-
 /** Browsers report failed and broken connections alike, so this error cannot say that nothing was sent. */
 const unanswered = () =>
 	new ApiError(
@@ -36,13 +27,16 @@ const unanswered = () =>
 /** Longest event that is parsed. No chat chunk is longer, so the stream then counts as interrupted. */
 const EVENT_CHARS_MAX = 4_000_000;
 
-/** Streams a chat completion. Throws ApiError for an error status; returns normally when `signal` aborts. */
+/**
+ * Streams a chat completion. Throws ApiError for an error status; returns normally when `signal` aborts. `error` is the
+ * message of the error event that ended the stream.
+ */
 export async function streamChat(
 	address: string,
 	body: Record<string, unknown>,
 	signal: AbortSignal,
 	onText: (text: string, kind: "answer" | "thought") => void,
-): Promise<ChatEnd> {
+) {
 	const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
 	const response = await sendRequest(address, { method: "POST", body: JSON.stringify(streamed), signal }, unanswered);
 	const requestId = response.headers.get("x-request-id");

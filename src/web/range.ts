@@ -6,22 +6,14 @@ import { t } from "./texts.tsx";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-export const DATE_RANGES = [
-	{ value: "24h", label: t("24 hours") },
-	{ value: "7d", label: t("7 days") },
-	{ value: "30d", label: t("30 days") },
+export const DATE_RANGES: readonly { value: string; label: string; days?: number }[] = [
+	{ value: "24h", label: t("24 hours"), days: 1 },
+	{ value: "7d", label: t("7 days"), days: 7 },
+	{ value: "30d", label: t("30 days"), days: 30 },
 	{ value: "month", label: t("This month") },
-	{ value: "90d", label: t("90 days") },
-	{ value: "365d", label: t("A year") },
-] as const;
-
-const LENGTHS_MS: Readonly<Record<string, number>> = {
-	"24h": DAY_MS,
-	"7d": 7 * DAY_MS,
-	"30d": 30 * DAY_MS,
-	"90d": 90 * DAY_MS,
-	"365d": 365 * DAY_MS,
-};
+	{ value: "90d", label: t("90 days"), days: 90 },
+	{ value: "365d", label: t("A year"), days: 365 },
+];
 
 const STATUSES = ["ok", "failed", "left"] as const;
 
@@ -49,7 +41,7 @@ function rangeOf(query: URLSearchParams, nowMs: number, usual: string): DateRang
 		const now = new Date(nowMs);
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
-	const lengthMs = LENGTHS_MS[range] ?? 7 * DAY_MS;
+	const lengthMs = (DATE_RANGES.find(({ value }) => value === range)?.days ?? 7) * DAY_MS;
 	// Relative ranges begin at a whole hour or day, because usage is summed per hour and day.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
@@ -77,6 +69,5 @@ export function readUsageFilter(query: URLSearchParams, nowMs: number, usual = "
 	};
 }
 
-function numberOf(text: string | null): number | null {
-	return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
-}
+const numberOf = (text: string | null): number | null =>
+	text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;

@@ -183,9 +183,7 @@ export function useNow(everyMs = 30_000): number {
 	return now;
 }
 
-function asApiError(error: unknown): ApiError {
-	return error instanceof ApiError ? error : pageFault();
-}
+const asApiError = (error: unknown): ApiError => (error instanceof ApiError ? error : pageFault());
 
 /** Repeats an action after the user has entered the password again. All pages share one dialog. */
 

@@ -5,11 +5,6 @@ import { navigate as go, usePathname, useSearch } from "wouter/use-browser-locat
 
 /** The pages' router: path, query, and links that load no new document. */
 
-export interface PageLocation {
-	readonly path: string;
-	readonly query: URLSearchParams;
-}
-
 /** Context that re-renders the pages after `navigate`. */
 export function RouterProvider({ children }: { children: ReactNode }) {
 	return <Router aroundNav={(_, to, options) => navigate(to, options)}>{children}</Router>;
@@ -22,7 +17,7 @@ export function navigate(to: string, options: { replace?: boolean } = {}): void 
 	if (location.pathname !== before) scrollTo(0, 0);
 }
 
-export function useRoute(): PageLocation {
+export function useRoute() {
 	const path = usePathname();
 	const search = useSearch();
 	return useMemo(() => ({ path, query: new URLSearchParams(search) }), [path, search]);
@@ -61,9 +56,7 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 }
 
 /** A real `<a>` element, so that middle clicks, copied addresses and screen readers work. */
-export function Link({ to, ...rest }: LinkProps) {
-	return <RouterLink href={to} {...rest} />;
-}
+export const Link = ({ to, ...rest }: LinkProps) => <RouterLink href={to} {...rest} />;
 
 export const linkRenderer = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 

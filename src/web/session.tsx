@@ -149,9 +149,7 @@ async function readViewer(chosen: string | null): Promise<State> {
 }
 
 /** Returns the account in the URL, as links in statements have it, or the account selected last. */
-function chosenBefore(): string | null {
-	return new URLSearchParams(location.search).get("account") ?? storage.read();
-}
+const chosenBefore = (): string | null => new URLSearchParams(location.search).get("account") ?? storage.read();
 
 /** Loads the viewer; with the first account if the selected one is no longer accessible. */
 async function readMe(chosen: string | null): Promise<Me> {

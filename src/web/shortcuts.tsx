@@ -39,8 +39,7 @@ export function Shortcuts() {
 				const place = places.find((item) => item.key === event.key);
 				if (place) {
 					event.preventDefault();
-					if (place.apart) location.assign(place.to);
-					else navigate(place.to);
+					openPlace(place);
 				}
 				return;
 			}
@@ -81,6 +80,8 @@ export function Shortcuts() {
 	);
 }
 
+const openPlace = ({ to, apart }: Pick<Found, "to" | "apart">) => (apart ? location.assign(to) : navigate(to));
+
 function isTyping(target: EventTarget | null): boolean {
 	return (
 		target instanceof HTMLElement &&
@@ -116,15 +117,10 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 	const found = useFound(places, wanted.trim());
 	function go(one: Found) {
 		onGone();
-		if (one.apart) location.assign(one.to);
-		else navigate(one.to);
+		openPlace(one);
 	}
 	return (
-		<Form
-			onSubmit={() => {
-				if (found[0]) go(found[0]);
-			}}
-		>
+		<Form onSubmit={() => found[0] && go(found[0])}>
 			<TextInput
 				label={t("Page, key, model or request id")}
 				description={t("Press Enter to open the first result")}

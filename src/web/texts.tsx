@@ -26,8 +26,9 @@ type Tags<T> = T extends `${string}</${infer Name}>${infer Rest}` ? Name | Tags<
 type Values<T, Value> = { readonly [Name in Names<T>]: Value };
 type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | number>];
 
+const documentLanguage = globalThis.document?.documentElement.lang;
 /** Language of the document, which the server chose; English if there is no document. */
-export const language: Language = documentLanguage();
+export const language: Language = isLanguage(documentLanguage) ? documentLanguage : ENGLISH;
 
 /** Undefined for English, and if the language's script did not load: then texts are English. */
 const catalogue = (globalThis as Readonly<Record<string, unknown>>)[TEXTS_GLOBAL] as
@@ -84,18 +85,9 @@ function filled(text: string, values: Readonly<Record<string, string | number>> 
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /** Isolates a name, so that its letters cannot change the direction of the text around it. */
-export function isolatedText(text: string): string {
-	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
-}
+export const isolatedText = (text: string): string => (TURNING.test(text) ? `\u2068${text}\u2069` : text);
 
-function withoutNote(text: string): string {
-	return text.replace(/\|[a-z ]+$/, "");
-}
-
-function documentLanguage(): Language {
-	const said = globalThis.document?.documentElement.lang;
-	return isLanguage(said) ? said : ENGLISH;
-}
+const withoutNote = (text: string): string => text.replace(/\|[a-z ]+$/, "");
 
 /** Returns a label for use within a sentence: in lower case, but unchanged in German, whose nouns are capitalized. */
 export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
+import { streamChat } from "../../src/web/chat-stream.ts";
 import { localServer } from "../support/at-end.ts";
 
 /** Chunks of the next response. Each read returns one chunk. */
@@ -23,7 +23,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const event = (body: object) => `data: ${JSON.stringify(body)}\n\n`;
 const says = (content: string) => event({ choices: [{ delta: { content } }] });
 
-async function read(chunks: readonly Uint8Array[]): Promise<ChatEnd & { answer: string; thought: string }> {
+async function read(chunks: readonly Uint8Array[]) {
 	next = chunks;
 	const heard = { answer: "", thought: "" };
 	const end = await streamChat(server.url.href, {}, AbortSignal.timeout(20_000), (text, kind) => {

@@ -85,12 +85,7 @@ function DocsSearch({ texts }: { texts: Texts }) {
 	};
 	return (
 		<search>
-			<SearchField
-				label={t("Search the docs")}
-				placeholder={t("Search (press /)")}
-				value={wanted}
-				onChange={setWanted}
-			/>
+			<SearchField label={t("Search the docs")} value={wanted} onChange={setWanted} />
 			{words.length > 0 && (
 				<Stack component="ul" className="bare" gap="xs" my="xs" aria-label={t("Results")} aria-live="polite">
 					{found.map(({ to, heading }) => (
@@ -231,7 +226,6 @@ function RoleTable() {
 		<DataTable
 			label={t("What each role may do")}
 			rows={ROWS}
-			empty={null}
 			columns={[
 				{ label: t("Permission"), lead: true, render: (row) => rightText(row.id as Right) },
 				...ROLES.map((role) => ({

@@ -42,7 +42,6 @@ export function OpenTasks() {
 					title={t("Stuck reservations")}
 					rows={data.heldTooLong}
 					rowKey={(row) => row.requestId}
-					empty={null}
 					columns={[
 						{ label: t("Request"), lead: true, render: (row) => <CopyableId value={row.requestId} /> },
 						ACCOUNT_COLUMN,
@@ -59,7 +58,6 @@ export function OpenTasks() {
 					aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}
 					rows={data.replicasNotUp}
 					rowKey={(row) => `${row.modelId} ${row.alias}`}
-					empty={null}
 					columns={REPLICA_COLUMNS.toSpliced(1, 0, { label: t("Model"), render: (row) => row.modelId })}
 				/>
 			)}

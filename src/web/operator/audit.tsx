@@ -3,6 +3,7 @@ import { useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
 import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
+import { Form } from "../parts/form.tsx";
 import { Empty, Page } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { Timestamp, Truncated } from "../parts/text.tsx";
@@ -63,19 +64,14 @@ export function AuditPage() {
 function SubjectField(props: { subject: string; onChange: (subject: string) => void }) {
 	const [subject, setSubject] = useState(props.subject);
 	return (
-		<form
-			onSubmit={(event) => {
-				event.preventDefault();
-				props.onChange(subject.trim());
-			}}
-		>
+		<Form onSubmit={() => props.onChange(subject.trim())}>
 			<SearchField
 				label={t("Id of a key, account, top-up or payment")}
 				placeholder={t("Id (press /)")}
 				value={subject}
 				onChange={setSubject}
 			/>
-		</form>
+		</Form>
 	);
 }
 

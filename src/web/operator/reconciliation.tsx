@@ -50,7 +50,6 @@ export function ReconciliationPage() {
 					rows={runs.data.lostActs}
 					rowKey={(act) => `${act.atMs} ${act.subject}`}
 					{...reading}
-					empty={null}
 					columns={[
 						{ label: t("Time"), lead: true, render: (act) => <Timestamp atMs={act.atMs} /> },
 						{ label: t("Subject"), render: (act) => act.subject },

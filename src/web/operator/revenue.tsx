@@ -102,9 +102,7 @@ function Totals({ figures: { total, before } }: { figures: RevenueFigures }) {
 			<Stat label={t("Revenue")} value={<Amount nanoUsd={total?.costNanoUsd ?? ZERO_USD} />}>
 				{shown("costNanoUsd")}
 			</Stat>
-			<Stat label={t("Requests")} value={formatCount(total?.requests ?? 0)}>
-				{shown("requests")}
-			</Stat>
+			<Stat label={t("Requests")} value={formatCount(total?.requests ?? 0)} note={shown("requests")} />
 			<Stat label={t("Prompt tokens")} value={<Tokens value={total?.promptTokens ?? 0} />}>
 				{shown("promptTokens")}
 				{", "}
@@ -142,15 +140,9 @@ function CreditPanel({ figures }: { figures: RevenueFigures }) {
 						day: formatCount(figures.active1),
 					})}
 				</Stat>
-				<Stat label={t("New accounts")} value={formatCount(figures.new)}>
-					{t("in this time range")}
-				</Stat>
-				<Stat label={t("Low credit")} value={formatCount(figures.low)}>
-					{t("active accounts below $10")}
-				</Stat>
-				<Stat label={t("Unused accounts")} value={formatCount(figures.unused)}>
-					{t("no requests for 30 days")}
-				</Stat>
+				<Stat label={t("New accounts")} value={formatCount(figures.new)} note={t("in this time range")} />
+				<Stat label={t("Low credit")} value={formatCount(figures.low)} note={t("active accounts below $10")} />
+				<Stat label={t("Unused accounts")} value={formatCount(figures.unused)} note={t("no requests for 30 days")} />
 			</div>
 		</Panel>
 	);

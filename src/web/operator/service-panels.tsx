@@ -34,16 +34,11 @@ const seriesOf = (data: ServiceFigures, ids: readonly string[], points: readonly
 	return { ...data, groups: ids.map((id) => ({ id, label: id })), points };
 };
 
-interface Margin {
-	readonly model: string;
-	readonly chargedNanoUsd: NanoUsd;
-	readonly costNanoUsd: NanoUsd;
-	readonly replicaHours: number;
-}
+type Margin = ReturnType<typeof marginsOf>[number];
 
-function marginsOf({ earned }: ServiceFigures): Margin[] {
+function marginsOf({ earned }: ServiceFigures) {
 	return [...Map.groupBy(earned, ({ model }) => model)]
-		.map(([model, own]): Margin => {
+		.map(([model, own]) => {
 			const sum = (name: "chargedNanoUsd" | "costNanoUsd") =>
 				own.reduce((all, row) => displaySum(all, row[name]), ZERO_USD);
 			const replicaHours = own.reduce((all, row) => all + row.replicaHours, 0);
@@ -81,7 +76,6 @@ function MarginPanel({ data, rows, csv }: { data: ServiceFigures; rows: readonly
 				title={t("Margin by model")}
 				rows={rows}
 				rowKey={(row) => row.model}
-				empty={null}
 				columns={[
 					{ label: t("Model"), lead: true, render: (row) => row.model },
 					{ label: t("Revenue"), amount: (row) => row.chargedNanoUsd },

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { stateText } from "../labels.ts";
 import { TOP_UP_METHODS } from "../parts/account-tables.tsx";
 import { DetailList, Empty, Notice, Page, Panel, State } from "../parts/page.tsx";
-import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
+import { DataTable, fromList, type TableRows } from "../parts/table.tsx";
 import { Amount, CopyableId, RelativeTime } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
@@ -39,12 +39,7 @@ export function TopUpsPage() {
 	);
 }
 
-export function ReviewTable(
-	props: Pick<DataTableProps<OperatorTopUp>, "rows" | "error" | "retry" | "more"> & {
-		onDecided: () => void;
-		empty?: ReactNode;
-	},
-) {
+export function ReviewTable(props: TableRows<OperatorTopUp> & { onDecided: () => void; empty?: ReactNode }) {
 	const { onDecided, empty, ...table } = props;
 	const [dialog, choose] = useDecision<Review<OperatorTopUp>>(
 		({ row, isConfirm }) => (isConfirm ? confirmation(row) : rejection(row)),

@@ -204,7 +204,6 @@ function Attempts({ view }: { view: AutoTopUpView }) {
 		<DataTable
 			label={t("Automatic top-ups")}
 			rows={view.attempts}
-			empty={null}
 			columns={[
 				{ label: t("Created"), lead: true, render: ({ begunAtMs }) => <Timestamp atMs={begunAtMs} /> },
 				{

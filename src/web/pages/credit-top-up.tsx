@@ -166,19 +166,11 @@ function TransferDetails({ details }: { details: string | null }) {
 }
 
 /** Resolves when the browser returns to this page from its history, or after `LEAVING_MS`. */
-function left(): Promise<void> {
-	return new Promise((resolve) => {
-		const timer = setTimeout(resolve, LEAVING_MS);
-		addEventListener(
-			"pageshow",
-			() => {
-				clearTimeout(timer);
-				resolve();
-			},
-			{ once: true },
-		);
+const left = () =>
+	new Promise<unknown>((resolve) => {
+		setTimeout(resolve, LEAVING_MS);
+		addEventListener("pageshow", resolve, { once: true });
 	});
-}
 
 export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	const account = useAccount();

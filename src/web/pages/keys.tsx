@@ -278,14 +278,7 @@ function KeyList() {
 		<Page title={t("Keys")} lead={t("Use one key per application and environment.")} aside={create}>
 			<TablePanel
 				title={t("API keys")}
-				aside={
-					<SearchField
-						label={t("Search keys")}
-						placeholder={t("Search (press /)")}
-						value={search}
-						onChange={setSearch}
-					/>
-				}
+				aside={<SearchField label={t("Search keys")} value={search} onChange={setSearch} />}
 				columns={KEY_COLUMNS}
 				{...fromList({ ...list, items: shown })}
 				empty={

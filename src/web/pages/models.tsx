@@ -54,7 +54,6 @@ function ModelList() {
 			<SimpleGrid className="field-row" minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 				<SearchField
 					label={t("Search models")}
-					placeholder={t("Search (press /)")}
 					value={query.get("search") ?? ""}
 					onChange={(value) => change({ search: value })}
 				/>

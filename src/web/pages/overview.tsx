@@ -90,18 +90,14 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 	return (
 		<Panel title={t("Credit")} aside={may("credit.buy") && <ActButton label={t("Top up")} look="main" to="/credit" />}>
 			<div className="stats">
-				<Stat label={t("Available")} value={value(data?.balance.availableNanoUsd)}>
-					{t("for new requests")}
-				</Stat>
+				<Stat label={t("Available")} value={value(data?.balance.availableNanoUsd)} note={t("for new requests")} />
 				<Stat label={t("Held")} value={value(data?.balance.heldNanoUsd)}>
 					{may("credit.see") ? <Link to="/credit#held">{t("by running requests")}</Link> : t("by running requests")}
 				</Stat>
 				<Stat label={t("Spent this month")} value={value(data?.monthSpentNanoUsd)}>
 					<Link to="/usage?range=month">{t("view usage")}</Link>
 				</Stat>
-				<Stat label={t("Spent today")} value={value(data?.todaySpentNanoUsd)}>
-					{t("since 00:00 UTC")}
-				</Stat>
+				<Stat label={t("Spent today")} value={value(data?.todaySpentNanoUsd)} note={t("since 00:00 UTC")} />
 			</div>
 			{data && data.pendingTopUps > 0 && may("credit.see") && (
 				<p className="small dim">

@@ -188,15 +188,9 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 			<Notice kind="warn">{WHOSE[shortage.limit].lacking}</Notice>
 			<Panel>
 				<div className="stats">
-					<Stat label={t("Available")} value={<Amount nanoUsd={availableNanoUsd} />}>
-						{WHOSE[shortage.limit].of}
-					</Stat>
-					<Stat label={t("Held")} value={<Amount nanoUsd={heldNanoUsd} />}>
-						{t("by requests that were running")}
-					</Stat>
-					<Stat label={t("Required")} value={<Amount nanoUsd={requiredNanoUsd} />}>
-						{t("maximum cost")}
-					</Stat>
+					<Stat label={t("Available")} value={<Amount nanoUsd={availableNanoUsd} />} note={WHOSE[shortage.limit].of} />
+					<Stat label={t("Held")} value={<Amount nanoUsd={heldNanoUsd} />} note={t("by requests that were running")} />
+					<Stat label={t("Required")} value={<Amount nanoUsd={requiredNanoUsd} />} note={t("maximum cost")} />
 					<Stat
 						label={t("Shortfall")}
 						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
@@ -253,6 +247,7 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 	);
 }
 
+const toKeys = { link: linkRenderer("/keys") };
 const keyLink = (row: RefusedDetail, text: string) => <Link to={`/keys/${row.keyId}`}>{text}</Link>;
 const modelsLink = <Link to="/models">{t("the list of models")}</Link>;
 const SEND_AGAIN = t("Retry after the number of seconds in the retry-after header.");
@@ -269,18 +264,15 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 			link: keyLink(row, t("Allow the model for {keyName}", { keyName: row.keyName })),
 		}),
 	account_suspended: () => t("Contact the operator of the service."),
-	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkRenderer("/keys") }),
+	project_archived: () => rich("Use <link>a key</link> of another project.", toKeys),
 	api_key_revoked: () =>
-		rich("An application still uses this revoked key. Switch it to <link>another key</link>.", {
-			link: linkRenderer("/keys"),
-		}),
+		rich("An application still uses this revoked key. Switch it to <link>another key</link>.", toKeys),
 	api_key_expired: (row) =>
 		rich("{change}, or use <link>another key</link>.", {
+			...toKeys,
 			change: keyLink(row, t("Change the expiry of {keyName}", { keyName: row.keyName })),
-			link: linkRenderer("/keys"),
 		}),
-	read_only_key: () =>
-		rich("This key is read-only. Use <link>another key</link> for requests.", { link: linkRenderer("/keys") }),
+	read_only_key: () => rich("This key is read-only. Use <link>another key</link> for requests.", toKeys),
 	model_not_found: () => rich("Use a model id from {modelsLink}.", { modelsLink }),
 	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
 	rate_limit_exceeded: (row) =>

@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
 import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { ActButton, DownloadButton, LinkButton } from "../parts/form.tsx";
+import { ActButton, DownloadButton, Form, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Page, Panel } from "../parts/page.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromList } from "../parts/table.tsx";
@@ -87,12 +87,7 @@ function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
 function FindById() {
 	const [search, setSearch] = useState("");
 	return (
-		<form
-			onSubmit={(event) => {
-				event.preventDefault();
-				if (search.trim() !== "") navigate(`/requests/${encodeURIComponent(search.trim())}`);
-			}}
-		>
+		<Form onSubmit={() => search.trim() !== "" && navigate(`/requests/${encodeURIComponent(search.trim())}`)}>
 			<SearchField
 				w={230}
 				label={t("Find a request by its id")}
@@ -100,6 +95,6 @@ function FindById() {
 				value={search}
 				onChange={setSearch}
 			/>
-		</form>
+		</Form>
 	);
 }

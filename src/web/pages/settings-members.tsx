@@ -102,7 +102,6 @@ function InvitationTable(props: {
 		<DataTable
 			label={t("Open invitations")}
 			rows={rows}
-			empty={null}
 			columns={[
 				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
 				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },

@@ -176,7 +176,6 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 				label={t("Recent notifications")}
 				rows={props.items}
 				rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
-				empty={null}
 				columns={[
 					{
 						label: t("Description"),

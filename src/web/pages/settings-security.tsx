@@ -32,12 +32,7 @@ export function PasswordPanel() {
 				act={t("Change the password")}
 				notice={changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
 			>
-				<PasswordField
-					label={t("Current password")}
-					autoComplete="current-password"
-					value={current}
-					onChange={setCurrent}
-				/>
+				<PasswordField label={t("Current password")} value={current} onChange={setCurrent} />
 				<NewPasswordField
 					label={t("New password")}
 					description={t("At least {count} characters. All other sessions are ended.", { count: PASSWORD_CHARS_MIN })}
@@ -92,12 +87,7 @@ export function TwoFactorPanel() {
 							? t("Sign-in requires a code from your authenticator app.")
 							: t("Protect your account with a code from an authenticator app. Setting it up ends all other sessions.")}
 					</p>
-					<PasswordField
-						label={t("Your password")}
-						autoComplete="current-password"
-						value={password}
-						onChange={setPassword}
-					/>
+					<PasswordField label={t("Your password")} value={password} onChange={setPassword} />
 					{on && <TextField label={t("Code from the app, or a backup code")} {...codeField} />}
 				</PanelForm>
 			)}

@@ -24,7 +24,13 @@ export default function SettingsPage() {
 	return (
 		<Page title={t("Settings")}>
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
-				{own ? <ProfilePanel /> : <LanguagePanel />}
+				{own ? (
+					<ProfilePanel />
+				) : (
+					<Panel title={t("Language")}>
+						<OwnLanguage />
+					</Panel>
+				)}
 				{account && <AccountPanel account={account} />}
 			</SimpleGrid>
 			{account && (
@@ -46,14 +52,6 @@ export default function SettingsPage() {
 				</>
 			)}
 		</Page>
-	);
-}
-
-function LanguagePanel() {
-	return (
-		<Panel title={t("Language")}>
-			<OwnLanguage />
-		</Panel>
 	);
 }
 

@@ -121,13 +121,7 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 	return (
 		<AuthForm action={signIn} act={t("Sign in")} more={hint}>
 			<EmailField name="email" autoComplete="username" value={email} onChange={setEmail} />
-			<PasswordField
-				label={t("Password")}
-				name="password"
-				autoComplete="current-password"
-				value={password}
-				onChange={setPassword}
-			/>
+			<PasswordField label={t("Password")} name="password" value={password} onChange={setPassword} />
 			<Group justify="space-between" gap="xs">
 				<CheckField label={t("Stay signed in")} checked={remember} onChange={setRemember} />
 				<Link to="/reset">{t("Forgot password?")}</Link>

@@ -126,9 +126,7 @@ export function BalanceFigures(props: {
 			<Stat label={t("Available")} value={value(({ availableNanoUsd }) => availableNanoUsd)}>
 				{t("for new requests")}
 			</Stat>
-			<Stat label={t("Held")} value={value(({ heldNanoUsd }) => heldNanoUsd)}>
-				{children}
-			</Stat>
+			<Stat label={t("Held")} value={value(({ heldNanoUsd }) => heldNanoUsd)} note={children} />
 			<Stat label={t("Balance")} value={value(({ balanceNanoUsd }) => balanceNanoUsd)}>
 				{t("available plus held")}
 			</Stat>

@@ -10,17 +10,10 @@ const OF_CAP = {
 	month: "of {cap} per month",
 } as const;
 
+type Capped = Pick<KeyView, "capNanoUsd" | "capPeriod" | "capSpentNanoUsd" | "capRenewsAtMs" | "heldNanoUsd">;
+
 /** Bar that shows spent and held amounts in proportion to a cap, for the cap's current period. */
-export function CapBar({
-	item,
-	small,
-}: {
-	item: { readonly readsOnly?: boolean } & Pick<
-		KeyView,
-		"capNanoUsd" | "capPeriod" | "capSpentNanoUsd" | "capRenewsAtMs" | "heldNanoUsd"
-	>;
-	small?: boolean;
-}) {
+export function CapBar({ item, small }: { item: Capped & { readonly readsOnly?: boolean }; small?: boolean }) {
 	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;
 	if (item.readsOnly) return <span className="dim">{t("Read-only")}</span>;
 	if (cap === null) return <span className="dim">{t("No cap")}</span>;

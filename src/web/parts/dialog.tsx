@@ -240,13 +240,7 @@ export function PasswordDialog() {
 			below={<p className="small dim">{t("If you signed in without a password, sign out and in again instead.")}</p>}
 		>
 			<p>{t("This action requires a recent sign-in. Enter your password to continue.")}</p>
-			<PasswordField
-				label={t("Password")}
-				name="password"
-				autoComplete="current-password"
-				value={password}
-				onChange={setPassword}
-			/>
+			<PasswordField label={t("Password")} name="password" value={password} onChange={setPassword} />
 		</ActDialog>
 	);
 }

@@ -22,13 +22,10 @@ export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"
 	);
 }
 
-export function CheckField({
-	onChange,
-	...rest
-}: Omit<CheckboxProps, "onChange" | "value"> & {
-	readonly checked: boolean;
-	readonly onChange: (checked: boolean) => void;
-}) {
+export function CheckField(
+	props: Omit<CheckboxProps, "onChange" | "value"> & { checked: boolean; onChange: (checked: boolean) => void },
+) {
+	const { onChange, ...rest } = props;
 	return <Checkbox onChange={(event) => onChange(event.currentTarget.checked)} {...rest} />;
 }
 
@@ -37,6 +34,7 @@ export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "o
 		<PasswordInput
 			required
 			withAsterisk={false}
+			autoComplete="current-password"
 			onChange={(event) => onChange(event.currentTarget.value)}
 			visibilityToggleButtonProps={{ "aria-label": t("Show the password") }}
 			{...rest}
@@ -76,14 +74,12 @@ export function NewPasswordField(field: Parameters<typeof PasswordField>[0]) {
 
 /** Search field of a page, which the key `/` focuses (`shortcuts.tsx`). */
 export function SearchField({ label, ...rest }: Parameters<typeof TextField>[0] & { label: string }) {
-	return <TextField required={false} size="xs" aria-label={label} data-search {...rest} />;
+	const placeholder = t("Search (press /)");
+	return <TextField required={false} size="xs" aria-label={label} placeholder={placeholder} data-search {...rest} />;
 }
 
 /** Field for an amount in dollars, as typed. `onChange` runs only for changes by the user. */
-export function UsdField({
-	onChange,
-	...rest
-}: Omit<NumberInputProps, "onChange"> & { readonly value: string; readonly onChange: (usd: string) => void }) {
+export function UsdField({ onChange, ...rest }: Omit<NumberInputProps, "onChange"> & Field) {
 	return (
 		<NumberInput
 			hideControls

@@ -165,22 +165,14 @@ export function ActButton(props: {
 	);
 }
 
-export function LinkButton({
-	onClick,
-	children,
-	...rest
-}: {
+export function LinkButton(props: {
 	onClick: () => void;
 	children: ReactNode;
 	id?: string;
 	"aria-expanded"?: boolean;
 	"aria-label"?: string;
 }) {
-	return (
-		<Anchor component="button" type="button" inherit onClick={onClick} {...rest}>
-			{children}
-		</Anchor>
-	);
+	return <Anchor component="button" type="button" inherit {...props} />;
 }
 
 export function DownloadButton({ href, label = "CSV" }: { href: string; label?: string }) {

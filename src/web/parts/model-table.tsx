@@ -5,7 +5,6 @@ import type { Rates } from "../../catalog/model.ts";
 import { SPEED_REQUESTS_MIN } from "../../console/views.ts";
 import { MAX_NANO_USD, type NanoUsd, type PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import type { ModelView } from "../api.ts";
-import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
 import {
 	formatCompact,
@@ -19,7 +18,7 @@ import {
 	t,
 } from "../texts.tsx";
 import { Empty, State } from "./page.tsx";
-import { type Column, DataTable } from "./table.tsx";
+import { type Column, DataTable, type TableRows } from "./table.tsx";
 import { Amount } from "./text.tsx";
 
 export const KIND_LABELS: Readonly<Record<string, string>> = {
@@ -80,22 +79,15 @@ function otherRates({ rates }: ModelView): string {
 	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ");
 }
 
-export function ModelTable(props: {
-	rows: readonly ModelView[] | undefined;
-	error?: ApiError | undefined;
-	retry: () => void;
-	searched?: boolean;
-}) {
+export function ModelTable({ searched = false, ...table }: TableRows<ModelView> & { searched?: boolean }) {
 	return (
 		<>
 			<DataTable
 				label={t("Models")}
 				columns={COLUMNS}
-				rows={props.rows}
-				error={props.error}
-				retry={props.retry}
+				{...table}
 				empty={
-					props.searched ? (
+					searched ? (
 						<Empty title={t("No model matches.")} />
 					) : (
 						<Empty title={t("No model is deployed.")}>
@@ -104,7 +96,7 @@ export function ModelTable(props: {
 					)
 				}
 			/>
-			<SpeedNote models={props.rows} />
+			<SpeedNote models={table.rows} />
 		</>
 	);
 }

@@ -47,7 +47,9 @@ export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: R
 	);
 }
 
-export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
+/** A figure; `note` and `children` appear below it. */
+export function Stat(props: { label: string; value: ReactNode; note?: ReactNode; children?: ReactNode }) {
+	const { label, value, note, children = note } = props;
 	return (
 		<div className="stat">
 			<div className="small dim">{label}</div>

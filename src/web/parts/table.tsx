@@ -40,12 +40,14 @@ export interface DataTableProps<T> {
 	/** Buttons or links of a row, shown in the last column. */
 	readonly act?: (row: T) => ReactNode;
 	readonly actLabel?: string;
-	readonly empty: ReactNode;
+	readonly empty?: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
 	/** Loads the next page; undefined on the last page. */
 	readonly more?: Action<[], void> | undefined;
 }
+
+export type TableRows<T> = Pick<DataTableProps<T>, "rows" | "error" | "retry" | "more">;
 
 type WithId = { readonly id: string };
 type RowKey<T> = Required<Pick<DataTableProps<T>, "rowKey">>;

@@ -88,15 +88,8 @@ function useSharedLink(): SharedLink {
 }
 
 /** A conversation with one model, or with two models that get the same messages. The URL names models and key. */
-function Conversation({
-	start,
-	keys,
-	models,
-}: {
-	start: SharedConversation;
-	keys: readonly KeyView[];
-	models: readonly ModelView[];
-}) {
+function Conversation(props: { start: SharedConversation; keys: readonly KeyView[]; models: readonly ModelView[] }) {
+	const { start, keys, models } = props;
 	const account = useAccount();
 	const { key, offered, model, other, change } = useChosen(start, keys, models);
 	const [setup, setSetup] = useState(start.setup);

@@ -66,21 +66,16 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 }
 
 /** Form in which the user enters the results of tool calls, as a program would after running the functions. */
-function CallAnswers({
-	calls,
-	onAnswered,
-}: {
-	calls: readonly ToolCall[];
-	onAnswered: (turns: readonly ToolTurn[]) => void;
-}) {
+function CallAnswers(props: { calls: readonly ToolCall[]; onAnswered: (turns: readonly ToolTurn[]) => void }) {
+	const { calls, onAnswered } = props;
 	const [answers, setAnswers] = useState<readonly string[]>(() => calls.map(() => '{"ok": true}'));
 	return (
 		<Form
-			onSubmit={() => {
+			onSubmit={() =>
 				onAnswered(
 					calls.map(({ id, name }, place) => ({ role: "tool", callId: id, name, content: answers[place] ?? "" })),
-				);
-			}}
+				)
+			}
 			end={
 				<Group justify="flex-end" gap="xs">
 					<Button type="submit">{t("Send the results")}</Button>

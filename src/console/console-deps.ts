@@ -20,20 +20,6 @@ import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
 
-type ConsoleConfig = Pick<
-	Config,
-	| "demo"
-	| "mail"
-	| "priceSecondLook"
-	| "production"
-	| "publicUrl"
-	| "retention"
-	| "serviceName"
-	| "signIn"
-	| "topUpSecondLook"
-	| "transferDetails"
->;
-
 export interface ConsoleParts {
 	/** The console has its own database client, so that slow pages do not delay settlements. */
 	readonly statements: Statements;
@@ -44,7 +30,7 @@ export interface ConsoleParts {
 	readonly clock: Clock;
 	readonly limiter: ConsoleLimiter;
 	readonly log: Log;
-	readonly config: ConsoleConfig;
+	readonly config: Config;
 	readonly brand: OwnBrand;
 	readonly deployments: Deployments;
 	readonly gateways: GatewayClient;

@@ -12,6 +12,9 @@ export class ConsoleError extends Fault {
 	}
 }
 
+export const cursorRefused = () =>
+	new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", { param: "after" });
+
 /** Builds the response for any error: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(
 	error: unknown,

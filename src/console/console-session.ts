@@ -127,6 +127,4 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 	};
 }
 
-export function sessionRequired(): Fault {
-	return new ConsoleError("session_required", "Please sign in.");
-}
+export const sessionRequired = (): Fault => new ConsoleError("session_required", "Please sign in.");

@@ -45,9 +45,7 @@ export function detailsTable(rows: readonly (readonly [name: string, value: stri
 }
 
 /** Isolates a text in its own element, so that right-to-left text does not reorder the text around it. */
-export function bidiIsolatedHtml(text: string): string {
-	return `<bdi>${escapeHtml(text)}</bdi>`;
-}
+export const bidiIsolatedHtml = (text: string): string => `<bdi>${escapeHtml(text)}</bdi>`;
 
 export function escapeHtml(text: string): string {
 	return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

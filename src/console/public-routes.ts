@@ -10,11 +10,7 @@ import { ACCOUNT_QUERY, type Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
 import { isOwnMachine } from "./sign-in/sign-in-link.ts";
-import { createModelSpeeds, type ModelSpeed } from "./usage/model-speed.ts";
-
-interface Measured {
-	readonly speed: ModelSpeed | null;
-}
+import { createModelSpeeds } from "./usage/model-speed.ts";
 
 export function publicRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "sessions" | "origin">,
@@ -35,7 +31,6 @@ export function publicRoutes(
 			.filter((model) => isVisible(model, null) || accounts.some((account) => isVisible(model, account)))
 			.map((model) => atAgreedPrice(model, agreements, clock.wallMs()));
 	}
-	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
@@ -58,7 +53,7 @@ export function publicRoutes(
 		}))
 		.get(
 			"/models",
-			async ({ request }): Promise<{ items: (ModelView & Measured)[] }> => {
+			async ({ request }) => {
 				const [deployed, measured] = await Promise.all([deployments.current(), speeds.current()]);
 				const visible = await visibleModels(deployed.models, request);
 				return {
@@ -69,7 +64,7 @@ export function publicRoutes(
 		)
 		.get(
 			"/model",
-			async ({ query, request }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
+			async ({ query, request }) => {
 				const deployed = await deployments.current();
 				const found = deployed.find(query.id);
 				const [model] = await visibleModels(found === undefined ? [] : [found], request);
@@ -77,7 +72,7 @@ export function publicRoutes(
 				const history = await rateCardHistory(parts.statements, model.id);
 				return {
 					...modelView(model, deployed),
-					speed: await speedOf(model.id),
+					speed: (await speeds.current()).get(model.id) ?? null,
 					history: history.map((card) => ({
 						id: card.id,
 						version: card.version,
@@ -97,15 +92,6 @@ export function publicRoutes(
 			},
 			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },
 		);
-}
-
-type ModelView = ReturnType<typeof modelView>;
-
-interface RateVersion {
-	readonly id: string;
-	readonly version: number;
-	readonly storedAtMs: number;
-	readonly rates: Rates;
 }
 
 function modelView(model: DeployedModel, deployed: DeploymentsView) {

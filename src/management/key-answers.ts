@@ -22,7 +22,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 /** Operations on any account's API keys, with the limits, fences and audit entries of the console. */
 export function keyAnswers(
 	parts: Parts<"statements" | "keyMaker" | "clock" | "fence">,
-	mailOwners: (accountId: string, keyId: string) => Promise<boolean>,
+	mailOwners: (key: { accountId: string; keyId: string }) => Promise<boolean>,
 ) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
@@ -40,7 +40,7 @@ export function keyAnswers(
 
 	/** The secret; undefined if owners get a mail instead. Called after the creation, so that it sees new owners. */
 	const secretFor = async (accountId: string, id: string, secret: string) =>
-		(await mailOwners(accountId, id)) ? null : secret;
+		(await mailOwners({ accountId, keyId: id })) ? null : secret;
 
 	return {
 		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {

@@ -4,7 +4,7 @@ import { Fault, type FaultCode } from "../../base/fault.ts";
 import { ENGLISH, type Language, requestLanguage } from "../../base/language.ts";
 import { forwardBody } from "../../base/passed-body.ts";
 import { translate } from "../../base/translate.ts";
-import { BATCH_ENDPOINTS, type BatchPause, type BatchProblem, type BatchRecord } from "../../batch/batch-record.ts";
+import { BATCH_ENDPOINTS, type BatchPause, type BatchRecord } from "../../batch/batch-record.ts";
 import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -16,7 +16,7 @@ import { usableKeyDigest } from "../keys/key-routes.ts";
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
 
-	async function find(request: Request, id: string): Promise<BatchView> {
+	async function find(request: Request, id: string) {
 		const { accountId } = sessions.account(request);
 		const language = requestLanguage(request.headers);
 		const [batch] = await readBatches(statements, accountId, { id, after: null, asked: 1, language });
@@ -42,15 +42,6 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 		});
 }
 
-/** A batch as its page shows it. Ids of result files are set from the batch's end until the files are deleted. */
-interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
-	readonly keyName: string | null;
-	readonly filename: string | null;
-	readonly endedAtMs: number | null;
-	readonly paused: string | null;
-	readonly problems: readonly BatchProblem[];
-}
-
 interface Row {
 	batch: BatchRecord;
 	key: string | null;
@@ -66,7 +57,7 @@ async function readBatches(
 	statements: Statements,
 	accountId: string,
 	wanted: { id: string | null; after: string | null; asked: number; language: Language },
-): Promise<BatchView[]> {
+) {
 	const rows = await statements<Row>`
 		select batch_fields(b) as batch, k.name as key, i.filename, o.id as output, e.id as error from batch b
 		left join api_key k on k.id = b.key_id
@@ -92,6 +83,7 @@ function viewOf({ batch: { errors, paused, ...batch }, key, filename, output, er
 				...{ code: problem.code, param: problem.param, line: problem.line },
 				message: translate(language, problem.text ?? { id: problem.message }),
 			})),
+		/** Ids of result files are set from the batch's end until the files are deleted. */
 		outputFileId: output,
 		errorFileId: error,
 	};
@@ -102,17 +94,16 @@ function pausedIn(language: Language, { code, message }: BatchPause): string {
 	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);
 }
 
-/**
- * Gives pages access to batches and files by calls to a gateway, authorized by a key of the account. The console cannot
- * read the files itself: it has neither their encryption keys nor their storage.
+/*
+ * Pages get batches and files by calls to a gateway, authorized by a key of the account. The console cannot read the
+ * files itself: it has neither their encryption keys nor their storage.
  */
+
 /** Largest input file of a page. Larger files need an SDK or `tollgate batch run`, which stream them. */
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
 
-export function batchFileId(pathname: string): string | undefined {
-	return BATCH_FILE.exec(pathname)?.[1];
-}
+export const batchFileId = (pathname: string): string | undefined => BATCH_FILE.exec(pathname)?.[1];
 
 /** Identifies one attempt to start a batch; retries send the same token. */
 const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
@@ -138,8 +129,9 @@ export async function startBatch(
 		throw new ConsoleError("invalid_request", "The token must be 16 to 64 letters, digits and dashes.", {
 			param: "token",
 		});
-	const begun = () => batchBegun(parts, keyId, token);
-	const before = await begun();
+	const begun = () => parts.statements<{ id: string }>`
+		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
+	const [before] = await begun();
 	if (before !== undefined) return Response.json(before);
 	connection.setIdleTimeout(0);
 	try {
@@ -158,18 +150,12 @@ export async function startBatch(
 		return Response.json(await askGateway(parts, connection, asked));
 	} catch (error) {
 		// A concurrent request with the same token uploaded another file and may have started the batch.
-		const earlier = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
+		const [earlier] = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : [];
 		if (earlier === undefined) throw error;
 		return Response.json(earlier);
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}
-}
-
-async function batchBegun(parts: Parts<"statements">, keyId: string, token: string) {
-	const [batch] = await parts.statements<{ id: string }>`
-		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
-	return batch;
 }
 
 export async function downloadBatchFile(

@@ -4,7 +4,6 @@ import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import {
 	COMPANY_SETTINGS,
-	type CompanySettings,
 	findCompany,
 	proofRecordName,
 	proofRecordText,
@@ -13,20 +12,13 @@ import {
 	verifyDomain,
 } from "./company-store.ts";
 
-export interface CompanyView {
-	readonly settings: CompanySettings | null;
-	readonly verifiedAtMs: number | null;
-	readonly record: { readonly name: string; readonly text: string } | null;
-	readonly redirectUri: string;
-}
-
 const VALUES_MAX = 100;
 const CLIENT_SECRET = t.Object({ clientSecret: t.Nullable(t.String({ minLength: 1, maxLength: 1_000 })) });
 
 export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
 	const { statements, config } = parts;
 
-	async function viewOf(accountId: string): Promise<CompanyView> {
+	async function viewOf(accountId: string) {
 		const company = await findCompany(statements, { accountId });
 		const redirectUri = `${parts.origin()}/api/auth/company/callback`;
 		if (company === undefined) return { settings: null, verifiedAtMs: null, record: null, redirectUri };

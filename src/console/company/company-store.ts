@@ -160,9 +160,7 @@ export async function verifyDomain(
 type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
 /** Id of the company's provider in the library's tables. The issuer's hash separates a later issuer's identities. */
-function providerId({ accountId, issuer }: Company): string {
-	return `company:${accountId}:${hashToken(issuer).slice(0, 24)}`;
-}
+const providerId = ({ accountId, issuer }: Company): string => `company:${accountId}:${hashToken(issuer).slice(0, 24)}`;
 
 /**
  * Finds or creates the person by the claim `sub`, not by address: an address may pass to another employee. Accepts only

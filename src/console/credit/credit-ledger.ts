@@ -1,6 +1,6 @@
 import { type Statements, toView } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ConsoleError } from "../console-error.ts";
+import { cursorRefused } from "../console-error.ts";
 
 /** One movement of an account's credit; usage is one row per day. */
 export interface LedgerRow {
@@ -12,12 +12,6 @@ export interface LedgerRow {
 	readonly atMs: number;
 	readonly requests: number | null;
 	readonly cursor: string;
-}
-
-interface Place {
-	readonly micros: string;
-	readonly runningNanoUsd: string;
-	readonly id: string;
 }
 
 /**
@@ -64,11 +58,8 @@ export async function ledgerPage(
 	return rows.map(toView<LedgerRow>);
 }
 
-function parseCursor(text: string): Place {
+function parseCursor(text: string) {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
-	if (micros === undefined || runningNanoUsd === undefined || id === undefined)
-		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
-			param: "after",
-		});
+	if (micros === undefined || runningNanoUsd === undefined || id === undefined) throw cursorRefused();
 	return { micros, runningNanoUsd, id };
 }

@@ -13,7 +13,7 @@ import { auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD_FIELD } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { detailsTable, printPage } from "../print-page.ts";
-import { type InvoiceParty, partyLines, readBillingDetails } from "../statement/billing-details.ts";
+import { partyLines, readBillingDetails } from "../statement/billing-details.ts";
 import { listPromotions, type RunningRequest, readBalance, runningRequests, topUpOfAccount } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
@@ -33,10 +33,7 @@ export function creditRoutes(
 		)
 		.get("/receipts/:id", async ({ member: { accountId }, request, params }) => {
 			const topUp = await topUpOfAccount(statements, accountId, params.id);
-			const account = await getAccount(statements, accountId);
-			const { serviceName, seller } = parts.brand;
-			const buyer = await readBillingDetails(statements, accountId);
-			return receiptPage(topUp, account, { language: requestLanguage(request.headers), serviceName, seller, buyer });
+			return receiptPage(parts, topUp, requestLanguage(request.headers));
 		})
 		.guard({ schema: "standalone", query: t.Object(PAGE_QUERY) })
 		.get("/ledger", ({ member, query }) =>
@@ -86,18 +83,13 @@ const STATES = {
 	disputed: "Disputed",
 } as const satisfies Readonly<Record<TopUpRecord["state"], TextId>>;
 
-interface ReceiptFacts {
-	readonly language: Language;
-	readonly serviceName: string;
-	readonly seller: InvoiceParty | null;
-	readonly buyer: InvoiceParty;
-}
-
-function receiptPage(
+async function receiptPage(
+	{ statements, brand: { serviceName, seller } }: Parts<"statements" | "brand">,
 	topUp: TopUpRecord,
-	account: { name: string; email: string },
-	{ language, serviceName, seller, buyer }: ReceiptFacts,
-): Response {
+	language: Language,
+): Promise<Response> {
+	const account = await getAccount(statements, topUp.accountId);
+	const buyer = await readBillingDetails(statements, topUp.accountId);
 	const text = (id: TextId) => translateId(language, id);
 	const paid = topUp.decidedAtMs ?? topUp.createdAtMs;
 	const party = (name: TextId, lines: string[]): [string, string][] =>

@@ -5,8 +5,6 @@ import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
-export type BalanceView = Awaited<ReturnType<typeof readBalance>>;
-
 export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
 export interface RunningRequest {

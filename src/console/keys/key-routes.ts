@@ -163,9 +163,7 @@ type Who = Pick<PermittedMember, "accountId" | "viewer" | "scope">;
  * Returns the person whose keys the member may see; null: all keys of the account. A key in a project belongs to every
  * member of that project; another key belongs to its creator.
  */
-export function makerFilter({ scope, viewer }: Who): string | null {
-	return scope === "own" ? viewer.userId : null;
-}
+export const makerFilter = ({ scope, viewer }: Who): string | null => (scope === "own" ? viewer.userId : null);
 
 export async function usableKeyDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
 	const maker = makerFilter(who);

@@ -3,12 +3,7 @@ import { getKey, type KeyRecord, shownKeyState } from "../../keys/key-admin.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 
-export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
-	readonly state: "active" | "revoked" | "expired";
-	/** Credit held by requests that were running at the last flush to Postgres, and by dead instances. */
-	readonly heldNanoUsd: NanoUsd;
-	readonly models: string[];
-}
+export type KeyView = ReturnType<typeof keyView>;
 
 interface Held {
 	readonly requests: number;
@@ -28,12 +23,13 @@ export async function readHeldCredit(kind: "key" | "project", statements: Statem
 	);
 }
 
-export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): KeyView {
+export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number) {
 	const { accountId: _, etag: __, models, absentNanoUsd, ...shown } = key;
 	return {
 		...shown,
 		models: [...models],
 		state: shownKeyState(key, nowMs),
+		/** Credit held by requests that were running at the last flush to Postgres, and by dead instances. */
 		heldNanoUsd: addUsd(held?.nanoUsd ?? ZERO_USD, absentNanoUsd),
 	};
 }

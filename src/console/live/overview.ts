@@ -4,27 +4,11 @@ import { type Statements, toView } from "../../db/statements.ts";
 import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ACCOUNT_QUERY, type Parts } from "../console-deps.ts";
-import { type BalanceView, readBalance } from "../credit/credit.ts";
-import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
+import { readBalance } from "../credit/credit.ts";
+import { ANY_REQUEST, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
-
-export interface Checklist {
-	readonly signedIn: boolean;
-	readonly toppedUp: boolean;
-	readonly keyMade: boolean;
-	readonly firstRequest: boolean;
-}
-
-export interface LiveOverview {
-	readonly balance: BalanceView;
-	readonly checklist: Checklist;
-	readonly monthSpentNanoUsd: NanoUsd;
-	readonly todaySpentNanoUsd: NanoUsd;
-	readonly pendingTopUps: number;
-	readonly newest: LogRow[];
-}
 
 const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
@@ -61,9 +45,13 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 		);
 }
 
-interface Figures extends Omit<LiveOverview, "balance" | "checklist" | "newest">, Checklist {}
+interface Figures extends Readonly<Record<"signedIn" | "toppedUp" | "keyMade" | "firstRequest", boolean>> {
+	readonly monthSpentNanoUsd: NanoUsd;
+	readonly todaySpentNanoUsd: NanoUsd;
+	readonly pendingTopUps: number;
+}
 
-export async function readLiveOverview(statements: Statements, accountId: string): Promise<LiveOverview> {
+export async function readLiveOverview(statements: Statements, accountId: string) {
 	const [balance, newest, [row]] = await Promise.all([
 		readBalance(statements, accountId),
 		logPage(statements, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),

@@ -60,12 +60,6 @@ export async function logDetail(statements: Statements, accountId: string, id: s
 	throw new ConsoleError("not_found", "There is no such request, or it is still running.");
 }
 
-interface TimelineStep {
-	readonly name: "admitted" | "first_token" | "ended" | "settled";
-	readonly atMs: number;
-	readonly afterMs: number;
-}
-
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
 export async function requestDetail(statements: Statements, row: UsageRow) {
@@ -92,9 +86,11 @@ export async function requestDetail(statements: Statements, row: UsageRow) {
 	};
 }
 
-function timelineOf(row: UsageRow): TimelineStep[] {
+function timelineOf(row: UsageRow) {
 	const startMs = row.admitted_at.getTime();
-	const step = (name: TimelineStep["name"], afterMs: number) => ({ name, atMs: startMs + afterMs, afterMs });
+	const step = (name: "admitted" | "first_token" | "ended" | "settled", afterMs: number) => {
+		return { name, atMs: startMs + afterMs, afterMs };
+	};
 	const steps = [step("admitted", 0)];
 	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
 	steps.push(step("ended", row.duration_ms));

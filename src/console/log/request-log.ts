@@ -2,7 +2,7 @@ import { uuidFromId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type CountColumns, readCounts } from "../../ledger/usage-fields.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { ConsoleError } from "../console-error.ts";
+import { ConsoleError, cursorRefused } from "../console-error.ts";
 import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
 
 export type RequestRow = ReturnType<typeof requestRow>;
@@ -249,9 +249,6 @@ export interface LogCursor {
 /** Parses `micros.uuid`. Cursors sort as texts: microseconds have 16 digits until 2286. Fault `invalid_request`. */
 export function parseCursor(text: string): LogCursor {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
-	if (micros === undefined || uuid === undefined)
-		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
-			param: "after",
-		});
+	if (micros === undefined || uuid === undefined) throw cursorRefused();
 	return { micros, uuid };
 }

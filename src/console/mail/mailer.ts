@@ -9,11 +9,6 @@ import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
 import { createSmtpTransport } from "./smtp-transport.ts";
 
-interface MailText {
-	readonly subject: string;
-	readonly text: string;
-}
-
 export interface Mail {
 	readonly to: string;
 	readonly subject: KnownText;
@@ -32,7 +27,9 @@ export interface Mail {
 	readonly id?: string;
 }
 
-export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">, MailText {
+export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked"> {
+	readonly subject: string;
+	readonly text: string;
 	readonly atMs: number;
 }
 
@@ -182,7 +179,7 @@ async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<Sent
 	return { ...rest, ...mailText(mail, language ?? ENGLISH) };
 }
 
-export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragraphs">, language: Language): MailText {
+export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragraphs">, language: Language) {
 	const written = paragraphs.map((one) => (typeof one === "string" ? one : translate(language, one)));
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }

@@ -164,15 +164,22 @@ export function invitationRoutes(
 				if (body.role === "owner" && !can(role, "owners.manage")) throw ownersOnly();
 				const act = member.noted("member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
-				const made = await sendInvitation(
-					statements,
-					accountId,
-					wanted,
-					act,
-					await plannedInvitation(parts, member, body),
-				);
+				const planned = await plannedInvitation(parts, member, body);
+				const made = await sendInvitation(statements, accountId, wanted, act, planned);
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				const service = parts.brand.serviceName;
+				if (made.isNew)
+					parts.mailer.send({
+						...{ to: made.email, asked: requestLanguage(request.headers), link },
+						subject: { id: "An invitation to {service}", values: { service } },
+						paragraphs: [
+							{
+								id: "{email} invited you to join an account ({role}). To accept, open this link within seven days, signed in with this address:",
+								values: { email: viewer.email, role: ROLE_LABELS[body.role] },
+							},
+							link,
+						],
+					});
 				return { id: made.id, link: parts.config.mail === null ? link : null };
 			},
 			{ body: INVITED },
@@ -194,28 +201,6 @@ async function plannedInvitation(
 	const words = [accountId, viewer.userId, token ?? crypto.randomUUID()];
 	const hex = derivedHex(parts.keyMaker.digest, "invitation on a page", ...words);
 	return { id, token: Buffer.from(hex.slice(0, 64), "hex").toString("base64url") };
-}
-
-function mailInvitation(
-	{ sessions, mailer, brand }: Parts<"brand" | "mailer" | "sessions">,
-	request: Request,
-	{ to, role, link }: { to: string; role: Role; link: string },
-): void {
-	const { viewer } = sessions.account(request);
-	const service = brand.serviceName;
-	mailer.send({
-		to,
-		asked: requestLanguage(request.headers),
-		subject: { id: "An invitation to {service}", values: { service } },
-		paragraphs: [
-			{
-				id: "{email} invited you to join an account ({role}). To accept, open this link within seven days, signed in with this address:",
-				values: { email: viewer.email, role: ROLE_LABELS[role] },
-			},
-			link,
-		],
-		link,
-	});
 }
 
 export const ownersOnly = (): Fault => new ConsoleError("forbidden", "Only owners can add, change or remove owners.");

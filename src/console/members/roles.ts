@@ -51,14 +51,10 @@ export type Right = keyof typeof TABLE;
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
 /** Objects for which the role has the right; undefined: none. A role of a later version has no rights. */
-export function scopeForRole(role: Role, right: Right): Scope | undefined {
-	return RIGHTS[right].roles[role];
-}
+export const scopeForRole = (role: Role, right: Right): Scope | undefined => RIGHTS[right].roles[role];
 
 export const can = (role: Role, right: Right): boolean => scopeForRole(role, right) !== undefined;
 
-export function rightToManage(role: Role): Right {
-	return role === "owner" ? "owners.manage" : "members.manage";
-}
+export const rightToManage = (role: Role): Right => (role === "owner" ? "owners.manage" : "members.manage");
 
 export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => can(role, right)));

@@ -11,9 +11,7 @@ const ENDINGS: Readonly<Record<string, TextId>> = {
 };
 
 /** Id of the notice, equal for all attempts and receivers. */
-export function noticeId(batchId: string): string {
-	return batchId.replace(/^batch_/, "evt_");
-}
+export const noticeId = (batchId: string): string => batchId.replace(/^batch_/, "evt_");
 
 /** Webhook body in the format of OpenAI's events, with the batch's results in `data`. Times are Unix seconds. */
 export function batchEndEvent(batch: BatchRecord): string {
@@ -70,6 +68,4 @@ function endedAtMs(batch: BatchRecord): number {
 	return batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs ?? batch.createdAtMs;
 }
 
-function seconds(ms: number): number {
-	return Math.floor(ms / 1000);
-}
+const seconds = (ms: number): number => Math.floor(ms / 1000);

@@ -11,17 +11,7 @@ import { TOKEN_FIELD } from "../page-claim.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
-export interface Notices {
-	readonly mail: "maker" | "owners" | null;
-	readonly hasWebhook: boolean;
-	/** Null unless the member is an owner or admin, because some URLs contain secrets. */
-	readonly webhookUrl: string | null;
-	/** Subscribed events: sent to the webhook, and by mail to roles with `notices.get`. */
-	readonly events: readonly string[];
-	readonly items: readonly NoticeView[];
-}
-
-export interface NoticeView {
+interface NoticeView {
 	/** Id of the batch, or of the event that is not about a batch. */
 	readonly batchId: string;
 	readonly type: string | null;
@@ -36,7 +26,7 @@ export interface NoticeView {
 }
 
 interface SettingRow {
-	mail: Notices["mail"];
+	mail: "maker" | "owners" | null;
 	webhook_url: string | null;
 	events: readonly string[];
 	salt: string | null;
@@ -54,10 +44,12 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 		.get("/", ({ request }) => noticesOf(parts, request))
 		.put(
 			"/",
-			async ({ member: { accountId, noted }, request, body }): Promise<Notices & { secret: string | null }> => {
+			async ({ member: { accountId, noted }, request, body }) => {
 				const { mail, webhookUrl, token } = body;
 				const before = await settingOf(statements, accountId);
-				const url = webhookUrl == null ? null : new URL(checkedUrl(parts, webhookUrl)).href;
+				const problem = webhookUrl == null ? undefined : publicUrlProblem(webhookUrl, parts.config.production);
+				if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "webhookUrl" });
+				const url = webhookUrl == null ? null : new URL(webhookUrl).href;
 				if (url !== null && url !== before?.webhook_url) sessions.authenticatedLately(request);
 				const salt = url === null ? null : saltOf(parts, request, token);
 				const saved = await saveSetting(statements, accountId, {
@@ -110,12 +102,6 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 		});
 }
 
-function checkedUrl({ config }: Parts<"config">, text: string): string {
-	const problem = publicUrlProblem(text, config.production);
-	if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "webhookUrl" });
-	return text;
-}
-
 /** Derives the salt from the page's token, so that a retry gets the same secret. */
 function saltOf(
 	{ keyMaker, sessions }: Parts<"keyMaker" | "sessions">,
@@ -128,7 +114,7 @@ function saltOf(
 }
 
 interface SettingChanges {
-	readonly mail: Notices["mail"];
+	readonly mail: SettingRow["mail"];
 	readonly keepsMail: boolean;
 	readonly url: string | null;
 	readonly salt: string | null;
@@ -188,7 +174,9 @@ async function noticesOf({ statements, sessions }: Parts<"statements" | "session
 	return {
 		mail: setting?.mail ?? null,
 		hasWebhook: setting?.webhook_url != null,
+		/** Null unless the member is an owner or admin, because some URLs contain secrets. */
 		webhookUrl: can(role, "account.change") ? (setting?.webhook_url ?? null) : null,
+		/** Subscribed events: sent to the webhook, and by mail to roles with `notices.get`. */
 		events: setting?.events ?? [],
 		items: rows.map(({ triedAt, nextAt, ...row }) => ({
 			...row,

@@ -72,9 +72,7 @@ async function resolved(resolve: ResolveHost, host: string, signal: AbortSignal)
 	return found?.length ? found : undefined;
 }
 
-function hostOf({ hostname }: URL): string {
-	return hostname.replace(/^\[(.*)\]$/, "$1");
-}
+const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
 /** Refused IPv4 ranges: IANA's special-purpose registry, multicast, and ranges reserved for future use. */
 const SPECIAL_V4 = [

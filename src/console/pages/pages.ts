@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import { newRequestId } from "../../base/id.ts";
-import { type Language, requestLanguage } from "../../base/language.ts";
+import { requestLanguage } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, securityHeaders } from "../security-headers.ts";
@@ -11,12 +11,6 @@ interface Asset {
 	readonly plain: Uint8Array<ArrayBuffer>;
 	readonly gzip: Uint8Array<ArrayBuffer>;
 	readonly type: string;
-}
-
-interface Bundle {
-	/** The HTML document per language, split where the nonce is inserted. */
-	readonly documents: Readonly<Record<Language, readonly string[]>>;
-	readonly assets: ReadonlyMap<string, Asset>;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -61,8 +55,8 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="
  * have a hash in their name and are cached for a year; the document is never cached.
  */
 export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }) {
-	let loading: Promise<Bundle> | undefined;
-	function bundle(): Promise<Bundle> {
+	let loading: ReturnType<typeof loadBundle> | undefined;
+	function bundle() {
 		loading ??= loadBundle(deps.brand).catch((error) => {
 			// A failure, such as a full disk, may be temporary: the next request bundles again.
 			loading = undefined;
@@ -86,7 +80,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 		return securityHeaders(await compressResponse(request, response), {
 			requestId: newRequestId().requestId,
 			isHttps: options.isHttps(),
-			policy: pagePolicy(nonce),
+			policy: PAGE_POLICY.replace("style-src 'self'", `style-src 'self' 'nonce-${nonce}'`),
 		});
 	}
 
@@ -113,10 +107,6 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 	};
 }
 
-function pagePolicy(nonce: string): string {
-	return PAGE_POLICY.replace("style-src 'self'", `style-src 'self' 'nonce-${nonce}'`);
-}
-
 function assetResponse(request: Request, asset: Asset | undefined): Response | undefined {
 	if (!asset) return undefined;
 	const isPacked = acceptsGzip(request);
@@ -134,7 +124,8 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 	return new Response(request.method === "HEAD" ? null : body, { headers });
 }
 
-async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
+/** `documents` has the HTML document per language, split where the nonce is inserted. */
+async function loadBundle({ shown, logo }: OwnBrand) {
 	const files = await readFiles();
 	const html = files["index.html"];
 	if (html === undefined) throw new Error("the bundle has no document");

@@ -21,11 +21,7 @@ import { KEYS_FIELD, type KeyRevocation, NO_KEY_REVOCATION, revokeKeysAndFence }
 import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
-export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** Credit held by the project's requests that were running at the last flush to Postgres, and by dead instances. */
-	readonly heldNanoUsd: NanoUsd;
-	readonly models: string[];
-}
+type ProjectView = ReturnType<typeof projectView>;
 
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements } = parts;
@@ -125,7 +121,8 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 		);
 }
 
-export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_USD): ProjectView {
+/** Held credit: of requests that were running at the last flush to Postgres, and of dead instances. */
+export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_USD) {
 	const { accountId: _, etag: __, models, absentNanoUsd, ...shown } = project;
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
 }

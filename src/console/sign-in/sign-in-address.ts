@@ -4,6 +4,4 @@ import { isMailAddress } from "../../base/mail-address.ts";
 const LIBRARYS = /^(?!\.)(?!.*\.\.)[\w'+.-]*[\w+-]@([a-z\d][a-z\d-]*\.)+[a-z]{2,}$/i;
 
 /** True if the library accepts this address at sign-in. Sign-up must refuse all others. */
-export function isSignInAddress(text: string): boolean {
-	return isMailAddress(text) && LIBRARYS.test(text);
-}
+export const isSignInAddress = (text: string): boolean => isMailAddress(text) && LIBRARYS.test(text);

@@ -21,23 +21,7 @@ const ACCOUNTS = {
 } as const;
 type Account = keyof typeof ACCOUNTS;
 
-interface JournalEntry {
-	readonly about: string;
-	readonly debit: Account;
-	readonly credit: Account;
-	readonly model: string | null;
-	/** Positive, as a decimal text, since it may exceed NanoUsd's range. */
-	readonly nanoUsd: string;
-}
-
-export interface Journal {
-	readonly month: string;
-	/** Liabilities at the month's end: unspent paid credit, and unspent promotional credit. */
-	readonly deferredNanoUsd: bigint;
-	readonly promotionalNanoUsd: bigint;
-	readonly closedAtMs: number;
-	readonly entries: readonly JournalEntry[];
-}
+export type Journal = Awaited<ReturnType<typeof readJournal>>;
 
 /** Ledger accounts of each kind of movement. A negative amount is booked in reverse, from `credit` to `debit`. */
 const MOVEMENTS: Readonly<Record<string, readonly [debit: Account, credit: Account, about: string]>> = {
@@ -142,7 +126,8 @@ async function writeJournal(statements: Statements, first: string): Promise<void
 		on conflict do nothing`;
 }
 
-function entryOf(kind: string, model: string | null, nano: bigint): JournalEntry {
+/** The amount is positive, as a decimal text, since it may exceed NanoUsd's range. */
+function entryOf(kind: string, model: string | null, nano: bigint) {
 	const movement = MOVEMENTS[kind];
 	assert(movement !== undefined, `the journal has accounts for ${kind}`);
 	const [debit, credit, about] = movement;
@@ -155,11 +140,11 @@ interface Row {
 	deferred: string;
 	promotional: string;
 	closed_at: Date;
-	entries: JournalEntry[];
+	entries: ReturnType<typeof entryOf>[];
 }
 
 /** Returns the journal of a closed month. Faults `invalid_request`; `not_found` for a month that is not closed. */
-export async function readJournal(statements: Statements, month: string): Promise<Journal> {
+export async function readJournal(statements: Statements, month: string) {
 	const [journal] = await listJournals(statements, parseMonth(month));
 	if (journal !== undefined) return journal;
 	throw new ConsoleError("not_found", "There is no journal of this month. Months close within hours of their end.", {
@@ -168,13 +153,14 @@ export async function readJournal(statements: Statements, month: string): Promis
 }
 
 /** Returns journals without their entries, newest first; with `first`, the first day of a month, only that month's. */
-export async function listJournals(statements: Statements, first: string | null = null): Promise<Journal[]> {
+export async function listJournals(statements: Statements, first: string | null = null) {
 	const rows = await statements<Row>`
 		select to_char(j.month, 'YYYY-MM') as month, j.deferred_nano_usd as deferred, j.promotional_nano_usd as promotional,
 			j.closed_at, case when ${first}::date is null then '[]'::jsonb else j.entries end as entries
 		from journal_month j where ${first}::date is null or j.month = ${first}::date order by j.month desc`;
 	return rows.map(({ closed_at, deferred, promotional, ...row }) => ({
 		...row,
+		// Liabilities at the month's end: unspent paid credit, and unspent promotional credit.
 		...{ deferredNanoUsd: BigInt(deferred), promotionalNanoUsd: BigInt(promotional) },
 		closedAtMs: closed_at.getTime(),
 	}));

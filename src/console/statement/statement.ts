@@ -27,29 +27,9 @@ export interface StatementUsage {
 }
 
 /** A month (UTC) of an account: `opening + entries − usage − late = closing`. */
-export interface Statement {
-	readonly month: string;
-	readonly fromMs: number;
-	readonly toMs: number;
-	/** `closed`: final. `over`: the month has ended, but its last days are not sealed. `running`: the present month. */
-	readonly state: MonthState;
-	readonly openingNanoUsd: bigint;
-	/** The first ENTRIES_MAX of `entryCount`, oldest first. */
-	readonly entries: readonly StatementEntry[];
-	readonly entryCount: number;
-	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
-	/** Sums of the request log as it is now, by day, model and project. */
-	readonly usage: readonly StatementUsage[];
-	readonly usageNanoUsd: bigint;
-	/** Usage of earlier months that was recorded after they closed; charged in this statement. */
-	readonly lateNanoUsd: bigint;
-	/** Usage of this month that was recorded after it closed: in `usage`, but charged in a later statement. */
-	readonly laterNanoUsd: bigint;
-	readonly closingNanoUsd: bigint;
-	/** Part of the charged usage, including late usage, that promotional credit paid. */
-	readonly promotionUsedNanoUsd: bigint;
-}
+export type Statement = ReturnType<typeof statementOf>;
 
+/** `closed`: final. `over`: the month has ended, but its last days are not sealed. `running`: the present month. */
 export type MonthState = "running" | "over" | "closed";
 
 export const ENTRIES_MAX = 10_000;
@@ -128,7 +108,7 @@ export async function listMonths(statements: Statements, accountId: string) {
 }
 
 /** Reads a month in one snapshot. Faults invalid_request; not_found for a month before the account existed. */
-export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
+export async function readStatement(statements: Statements, accountId: string, month: string) {
 	const first = parseMonth(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
 	if (found === undefined)
@@ -176,7 +156,9 @@ export async function readStatement(statements: Statements, accountId: string, m
 	return statementOf(month, row);
 }
 
-function statementOf(month: string, row: Row): Statement {
+type Sums = Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
+
+function statementOf(month: string, row: Row) {
 	const fromMs = Date.parse(`${month}-01T00:00:00Z`);
 	const at = new Date(fromMs);
 	const isClosed = row.closing !== null;
@@ -198,11 +180,13 @@ function statementOf(month: string, row: Row): Statement {
 		month,
 		fromMs,
 		toMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1),
-		state: isClosed ? "closed" : row.running ? "running" : "over",
+		state: (isClosed ? "closed" : row.running ? "running" : "over") as MonthState,
 		openingNanoUsd: opening,
+		/** The first ENTRIES_MAX of `entryCount`, oldest first. */
 		entries: row.entries.map((entry) => ({ ...entry, amountNanoUsd: BigInt(entry.amountNanoUsd) })),
 		entryCount: row.sums.reduce((sum, { count }) => sum + count, 0),
-		entrySums: Object.fromEntries(row.sums.map(({ kind, amount }) => [kind, BigInt(amount)])),
+		entrySums: Object.fromEntries(row.sums.map(({ kind, amount }) => [kind, BigInt(amount)])) as Sums,
+		/** Sums of the request log as it is now, by day, model and project. */
 		usage: row.days.map((day) => ({
 			...day,
 			requests: BigInt(day.requests),
@@ -211,9 +195,12 @@ function statementOf(month: string, row: Row): Statement {
 			chargedNanoUsd: BigInt(day.chargedNanoUsd),
 		})),
 		usageNanoUsd: usage,
+		/** Usage of earlier months that was recorded after they closed; charged in this statement. */
 		lateNanoUsd: late,
+		/** Usage of this month that was recorded after it closed: in `usage`, but charged in a later statement. */
 		laterNanoUsd: BigInt(row.live_usage) - usage,
 		closingNanoUsd: closing,
+		/** Part of the charged usage, including late usage, that promotional credit paid. */
 		promotionUsedNanoUsd: BigInt(row.promotion_used),
 	};
 }

@@ -1,7 +1,7 @@
 import { type Statements, toView } from "../../db/statements.ts";
 import type { UsageCounts } from "../../ledger/event.ts";
 import { displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
-import { ConsoleError } from "../console-error.ts";
+import { ConsoleError, cursorRefused } from "../console-error.ts";
 
 type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";
@@ -28,26 +28,7 @@ export interface UsageSums extends Omit<UsageCounts, "units"> {
 	readonly costNanoUsd: NanoUsd;
 }
 
-interface UsageGroupSums extends UsageSums {
-	readonly id: string;
-	readonly label: string;
-	readonly meanMs: number | null;
-	readonly meanFirstTokenMs: number | null;
-}
-
-interface UsagePoint extends UsageSums {
-	readonly atMs: number;
-	readonly group: string;
-}
-
-export interface UsageSeries extends UsageRange {
-	/** Starts of all buckets; weeks start on Monday, all in UTC. */
-	readonly starts: readonly number[];
-	/** Groups, highest cost first. */
-	readonly groups: UsageGroupSums[];
-	readonly points: UsagePoint[];
-	readonly total: UsageSums;
-}
+export type UsageSeries = ReturnType<typeof buildSeries>;
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -70,11 +51,7 @@ export interface UsageRow extends UsageSums {
  * Returns an account's usage over time. Reads only the hourly sums, so its cost does not depend on the number of
  * requests. Extends the range to whole buckets (UTC). Fault `invalid_request` if the range is too long.
  */
-export async function usageSeries(
-	statements: Statements,
-	accountId: string,
-	filter: UsageFilter,
-): Promise<UsageSeries> {
+export async function usageSeries(statements: Statements, accountId: string, filter: UsageFilter) {
 	const { bucket, fromMs, toMs } = wholeBuckets(filter);
 	const rows = await statements<object>`
 		with u as (
@@ -127,8 +104,11 @@ function monthOf(atMs: number, more: number): number {
 	return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + more, 1);
 }
 
-/** Builds the series from rows of hourly sums. `range` must consist of whole buckets. */
-export function buildSeries(rows: readonly UsageRow[], range: UsageRange): UsageSeries {
+/**
+ * Builds the series from rows of hourly sums. `range` must consist of whole buckets. `starts` has the starts of all
+ * buckets (weeks start on Monday, all in UTC), `groups` the groups with the highest cost first.
+ */
+export function buildSeries(rows: readonly UsageRow[], range: UsageRange) {
 	const starts: number[] = [];
 	for (let at = range.fromMs; at < range.toMs; at = afterOf(range.bucket, at)) starts.push(at);
 	const all = [...Map.groupBy(rows, ({ groupId }) => groupId)].map(([id, own]) =>
@@ -154,7 +134,7 @@ export function buildSeries(rows: readonly UsageRow[], range: UsageRange): Usage
 	return { ...range, starts, groups, points, total: sumsOf(rows) };
 }
 
-function groupOf(id: string, label: string, rows: readonly UsageRow[]): UsageGroupSums {
+function groupOf(id: string, label: string, rows: readonly UsageRow[]) {
 	const sums = sumsOf(rows);
 	const [duration, first, firsts] = [sumOf(rows, "duration"), sumOf(rows, "first"), sumOf(rows, "firsts")];
 	return {
@@ -255,7 +235,5 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// An undecodable cursor gets the fault below.
 	}
-	throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
-		param: "after",
-	});
+	throw cursorRefused();
 }

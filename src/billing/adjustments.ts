@@ -10,7 +10,7 @@ import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
 import { type AskedPrice, putInForce, writtenTerms } from "./price-agreements.ts";
-import { inTransaction, queryRows, type Transaction } from "./stripe-books.ts";
+import { inTransaction, statementsIn, type Transaction } from "./stripe-books.ts";
 
 export type Adjustment = RowView<typeof creditAdjustment, NanoUsd>;
 export type AdjustmentState = Adjustment["state"];
@@ -54,7 +54,8 @@ const SENT_BEFORE = "This adjustment was already sent.";
 export async function bookAdjustment(db: Transactional, asked: NewAdjustment, secondLookFrom: number | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		// Lets one adjustment of an operator run at a time, so that concurrent ones are included in the sum.
-		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
+		await statementsIn(tx)`
+			select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`;
 		const former = await lock(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
 			if (isSame(former, asked)) return former;
@@ -63,14 +64,12 @@ export async function bookAdjustment(db: Transactional, asked: NewAdjustment, se
 		const weight = asked.price?.distance ?? (await bookedAlone(tx, asked));
 		const takesTwo = secondLookFrom !== null && weight >= secondLookFrom;
 		if (takesTwo) await checkPending(tx, asked.operatorId);
-		const [row] = await queryRows<{ id: string }>(
-			tx,
-			sql`insert into credit_adjustment (id, account_id, kind, last_day, terms, amount_nano_usd, reason, idempotency_key, state, first_by)
-				select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date,
-					${asked.price ? JSON.stringify(asked.price.terms) : null}::text::jsonb, ${asked.amount}::bigint, ${asked.reason},
-					${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
-				from account a where a.id = ${asked.accountId} returning id`,
-		);
+		const [row] = await statementsIn(tx)<{ id: string }>`
+			insert into credit_adjustment (id, account_id, kind, last_day, terms, amount_nano_usd, reason, idempotency_key, state, first_by)
+			select ${newId("adj")}, a.id, ${kindOf(asked)}, ${asked.promotion?.lastDay ?? null}::date,
+				${asked.price ? JSON.stringify(asked.price.terms) : null}::text::jsonb, ${asked.amount}::bigint, ${asked.reason},
+				${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
+			from account a where a.id = ${asked.accountId} returning id`;
 		if (row === undefined)
 			throw new Fault("not_found", "There is no account {id}.", { values: { id: asked.accountId } });
 		const made = await lockKnown(tx, row.id);
@@ -148,7 +147,7 @@ export async function takeBackEndedPromotions(statements: Statements): Promise<v
 }
 
 async function lock(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
-	const [row] = await queryRows<object>(tx, sql`select * from credit_adjustment where ${condition} for update`);
+	const [row] = await statementsIn(tx)<object>`select * from credit_adjustment where ${condition} for update`;
 	return row && toView<Adjustment>(row);
 }
 
@@ -181,20 +180,16 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
  * credit. A bigint, because the sum may exceed the largest amount.
  */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
-	const rows = await queryRows<{ sum: string }>(
-		tx,
-		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
-			where first_by = ${operatorId} and state = 'booked' and second_by is null
-				and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`,
-	);
+	const rows = await statementsIn(tx)<{ sum: string }>`
+		select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
+		where first_by = ${operatorId} and state = 'booked' and second_by is null
+			and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`;
 	return BigInt(onlyRow(rows).sum) + BigInt(Math.abs(amount));
 }
 
 async function checkPending(tx: Transaction, operatorId: string): Promise<void> {
-	const rows = await queryRows<{ count: string }>(
-		tx,
-		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
-	);
+	const rows = await statementsIn(tx)<{ count: string }>`
+		select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`;
 	if (Number(onlyRow(rows).count) >= PENDING_MAX)
 		throw new Fault("conflict", "You already have {count} adjustments waiting for a second operator.", {
 			values: { count: PENDING_MAX },
@@ -202,8 +197,8 @@ async function checkPending(tx: Transaction, operatorId: string): Promise<void> 
 }
 
 async function decide(tx: Transaction, { id, operatorId }: Decision, state: AdjustmentState): Promise<void> {
-	await tx.execute(sql`
-		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`);
+	await statementsIn(tx)`
+		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`;
 }
 
 async function book(tx: Transaction, adjustment: Adjustment) {
@@ -211,23 +206,20 @@ async function book(tx: Transaction, adjustment: Adjustment) {
 		return putInForce(tx, adjustment.accountId, { ...adjustment.terms, id: adjustment.id });
 	const { id, accountId, kind, lastDay, amountNanoUsd, firstBy, reason } = adjustment;
 	const [entry, amount, source] = [newId("led"), nanoUsd(amountNanoUsd), `adjust:${adjustment.idempotencyKey}`];
-	const rows = await queryRows<{ seq: string | null }>(
-		tx,
+	const booking =
 		kind === "promotion"
-			? sql`select promotion_give(${entry}, ${accountId}, ${amount}::bigint, ${source}, ${firstBy}, ${reason}, ${id}, ${lastDay}::date) as seq`
-			: sql`select ledger_book(${entry}, ${accountId}, 'adjustment', ${amount}::bigint, ${source}, ${firstBy}, ${reason}, false) as seq`,
-	);
+			? sql`promotion_give(${entry}, ${accountId}, ${amount}::bigint, ${source}, ${firstBy}, ${reason}, ${id}, ${lastDay}::date)`
+			: sql`ledger_book(${entry}, ${accountId}, 'adjustment', ${amount}::bigint, ${source}, ${firstBy}, ${reason}, false)`;
+	const rows = await statementsIn(tx)<{ seq: string | null }>`select ${booking} as seq`;
 	if (onlyRow(rows).seq === null) throw new Fault("conflict", SENT_BEFORE);
 	if (kind === "adjustment" && amount < 0) await checkOrdinary(tx, accountId);
 }
 
 /** Refuses a removal that would take promotional credit, which the grant's end would take from a top-up once more. */
 async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> {
-	const rows = await queryRows<{ covered: boolean }>(
-		tx,
-		sql`select g.limit_nano_usd - s.spent >= coalesce((select sum(l.left_nano_usd) from promotion_left(g.id, s.spent) l), 0) as covered
-			from budget g, budget_spent(g.id) as s(spent) where g.id = ${accountId}`,
-	);
+	const rows = await statementsIn(tx)<{ covered: boolean }>`
+		select g.limit_nano_usd - s.spent >= coalesce((select sum(l.left_nano_usd) from promotion_left(g.id, s.spent) l), 0) as covered
+		from budget g, budget_spent(g.id) as s(spent) where g.id = ${accountId}`;
 	if (!onlyRow(rows).covered)
 		throw new Fault("conflict", "This exceeds paid credit. Remove promotional credit by an adjustment of that type.");
 }
@@ -243,5 +235,5 @@ async function note(
 	const promotion = kind === "promotion" ? { kind, lastDay } : {};
 	const detail = { ...what, ...promotion, reason, adjustment: id, ...more };
 	const act = auditNote({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
-	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
+	await statementsIn(tx)`select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 }

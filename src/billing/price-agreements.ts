@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
 import {
@@ -25,7 +24,7 @@ import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { formatDecimal, parseDecimal } from "../money/decimal.ts";
 import { type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
-import { queryRows, type Transaction } from "./stripe-books.ts";
+import { statementsIn, type Transaction } from "./stripe-books.ts";
 
 /** Terms as people write them: a discount in percent, or own rates of one model, or neither for the list price. */
 export interface WrittenTerms {
@@ -94,10 +93,8 @@ function ownRates(given: Readonly<Record<string, string>>, list: Rates): Rates {
  */
 export async function putInForce(tx: Transaction, accountId: string, asked: Agreement): Promise<void> {
 	const account = onlyRow(
-		await queryRows<{ agreements: readonly Agreement[]; now: string }>(
-			tx,
-			sql`select agreements, extract(epoch from clock_timestamp()) * 1000 as now from account where id = ${accountId} for update`,
-		),
+		await statementsIn(tx)<{ agreements: readonly Agreement[]; now: string }>`
+			select agreements, extract(epoch from clock_timestamp()) * 1000 as now from account where id = ${accountId} for update`,
 	);
 	const nowMs = Number(account.now);
 	// 0: instances with a slow clock must not wait for a moment that has passed here.
@@ -107,12 +104,12 @@ export async function putInForce(tx: Transaction, accountId: string, asked: Agre
 		throw new Fault("conflict", "An account has at most {count} price agreements in force or planned.", {
 			values: { count: AGREEMENTS_MAX },
 		});
-	await tx.execute(sql`
+	await statementsIn(tx)`
 		with a as (
 			update account set agreements = ${JSON.stringify(agreements)}::text::jsonb where id = ${accountId}
 			returning id, account_fields(account) as fields
 		)
-		select control_append('account', a.id, a.fields) from a`);
+		select control_append('account', a.id, a.fields) from a`;
 }
 
 /** The rate card with this id, of an agreement too; undefined if it is not stored. */

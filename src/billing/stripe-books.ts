@@ -23,9 +23,11 @@ export interface PaidTopUp
 	readonly amountCents: number;
 }
 
-export async function queryRows<Row>(tx: Transaction, query: ReturnType<typeof sql>): Promise<Row[]> {
-	return (await tx.execute(query)) as unknown as Row[];
-}
+/** The statements of a transaction: `` statementsIn(tx)<Row>`select …` `` returns rows. */
+export const statementsIn =
+	(tx: Pick<Transactional, "execute">) =>
+	async <Row>(text: TemplateStringsArray, ...values: unknown[]) =>
+		(await tx.execute(sql(text, ...values))) as unknown as Row[];
 
 /** Runs a transaction; expected database errors become Faults. `taken`: text of the conflict for a unique violation. */
 export async function inTransaction<T>(db: Transactional, taken: string, work: (tx: Transaction) => Promise<T>) {
@@ -40,14 +42,12 @@ export async function inTransaction<T>(db: Transactional, taken: string, work: (
 
 /** Locks top-up, account and budget, in the order that all transactions use. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
-	const [row] = await queryRows<object>(
-		tx,
-		sql`select id, account_id, amount_nano_usd, method, reference, state from top_up where id = ${id} for update`,
-	);
+	const [row] = await statementsIn(tx)<object>`
+		select id, account_id, amount_nano_usd, method, reference, state from top_up where id = ${id} for update`;
 	if (row === undefined) return undefined;
 	const topUp = toView<Omit<PaidTopUp, "amountCents">>(row);
-	await tx.execute(sql`select 1 from account where id = ${topUp.accountId} for update`);
-	await tx.execute(sql`select 1 from budget where id = ${topUp.accountId} for update`);
+	await statementsIn(tx)`select 1 from account where id = ${topUp.accountId} for update`;
+	await statementsIn(tx)`select 1 from budget where id = ${topUp.accountId} for update`;
 	return { ...topUp, amountCents: centsRoundedDown(nanoUsd(topUp.amountNanoUsd)) };
 }
 
@@ -58,10 +58,9 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 export async function confirmPaidTopUp(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
 	const confirmed = await whereRoomIs(tx, async (part) => {
-		await part.execute(
-			sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id} and state = 'rejected'`,
-		);
-		await part.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
+		await statementsIn(part)`
+			update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id} and state = 'rejected'`;
+		await statementsIn(part)`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`;
 	});
 	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
 }
@@ -78,9 +77,7 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 }
 
 /** True if the payment was credited, even if it was refunded afterwards. */
-function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
-	return state !== "pending" && state !== "rejected";
-}
+const isCredited = ({ state }: Pick<PaidTopUp, "state">): boolean => state !== "pending" && state !== "rejected";
 
 /** SQLSTATE code of an error, or of its cause, because drizzle wraps the driver's errors. */
 export function errorSqlState(error: unknown): unknown {
@@ -93,10 +90,8 @@ export async function settlePayment(tx: Transaction, paymentId: string, topUp: P
 	// If the payment was never credited, there is nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
-	const disputes = await queryRows<Dispute>(
-		tx,
-		sql`select id, amount_cents, state, booked, suspended from stripe_dispute where payment_id = ${paymentId} order by id for update`,
-	);
+	const disputes = await statementsIn(tx)<Dispute>`
+		select id, amount_cents, state, booked, suspended from stripe_dispute where payment_id = ${paymentId} order by id for update`;
 	for (const dispute of disputes) await settleDispute(tx, topUp, dispute);
 	await setState(tx, paymentId, topUp);
 }
@@ -115,12 +110,10 @@ interface Dispute {
  * credit.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	const [row] = await queryRows<{ refunded: string; booked: string; free: string; lent: boolean }>(
-		tx,
-		sql`select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free,
-				${hasOpenLease(sql`b.id`)} as lent
-			from stripe_payment p join budget b on b.id = ${topUp.accountId} where p.id = ${paymentId} for update of p`,
-	);
+	const [row] = await statementsIn(tx)<{ refunded: string; booked: string; free: string; lent: boolean }>`
+		select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free,
+			${hasOpenLease(sql`b.id`)} as lent
+		from stripe_payment p join budget b on b.id = ${topUp.accountId} where p.id = ${paymentId} for update of p`;
 	if (row === undefined) return;
 	const booked = Number(row.booked);
 	const owed = Math.min(Number(row.refunded), topUp.amountCents) - booked;
@@ -128,14 +121,13 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 	const taken = Math.max(0, Math.min(owed, centsRoundedDown(nanoUsdOfColumn(row.free))));
 	if (taken > 0) {
 		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
-		await tx.execute(sql`
-			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${nanoUsdOfCents(-taken)}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, false)`);
-		await tx.execute(
-			sql`update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`,
-		);
+		await statementsIn(tx)`
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${nanoUsdOfCents(-taken)}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, false)`;
+		await statementsIn(tx)`
+			update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`;
 	}
 	if (taken < owed && row.lent)
-		await tx.execute(sql`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`);
+		await statementsIn(tx)`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`;
 }
 
 export function hasOpenLease(budgetId: SQL): SQL {
@@ -149,21 +141,19 @@ export function hasOpenLease(budgetId: SQL): SQL {
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
 	const book = (part: Transaction, amount: NanoUsd, ref: string) =>
-		part.execute(sql`
-			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, true)`);
+		statementsIn(part)`
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, true)`;
 	if (dispute.booked === "nothing" && dispute.state !== "won") {
 		await book(tx, nanoUsdOfCents(-cents), `stripe-dispute:${dispute.id}`);
 		const suspended = await changeState(tx, topUp.accountId, "active", "suspended");
-		await tx.execute(
-			sql`update stripe_dispute set booked = 'taken', suspended = ${suspended} where id = ${dispute.id}`,
-		);
+		await statementsIn(tx)`
+			update stripe_dispute set booked = 'taken', suspended = ${suspended} where id = ${dispute.id}`;
 	} else if (dispute.booked === "taken" && dispute.state === "won") {
 		const returned = await whereRoomIs(tx, async (part) => {
 			await book(part, nanoUsdOfCents(cents), `stripe-dispute:${dispute.id}:won`);
 		});
-		await tx.execute(
-			sql`update stripe_dispute set booked = ${returned ? "returned" : "taken"}, suspended = false where id = ${dispute.id}`,
-		);
+		await statementsIn(tx)`
+			update stripe_dispute set booked = ${returned ? "returned" : "taken"}, suspended = false where id = ${dispute.id}`;
 		const finding = `won:${dispute.id}`;
 		if (returned) await resolveFinding(tx, finding, "given back");
 		else
@@ -178,30 +168,26 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 /** Makes the account active again, unless another dispute is open or lost, which then keeps the account suspended. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
-	const [other] = await queryRows<{ id: string }>(
-		tx,
-		sql`select d.id from stripe_dispute d join stripe_payment p on p.id = d.payment_id join top_up t on t.id = p.top_up_id
-			where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' and d.state <> 'won' order by d.id limit 1`,
-	);
+	const [other] = await statementsIn(tx)<{ id: string }>`
+		select d.id from stripe_dispute d join stripe_payment p on p.id = d.payment_id join top_up t on t.id = p.top_up_id
+		where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' and d.state <> 'won' order by d.id limit 1`;
 	if (other === undefined) await changeState(tx, accountId, "suspended", "active");
-	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);
+	else await statementsIn(tx)`update stripe_dispute set suspended = true where id = ${other.id}`;
 }
 
 /** Changes the account's state from `from` to `to`; true if it was in state `from`. */
 async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
-	const rows = await queryRows(
-		tx,
-		sql`with a as (update account set state = ${to} where id = ${accountId} and state = ${from} returning id, account_fields(account) as fields)
-			select control_append('account', a.id, a.fields) from a`,
-	);
+	const rows = await statementsIn(tx)`
+		with a as (update account set state = ${to} where id = ${accountId} and state = ${from} returning id, account_fields(account) as fields)
+		select control_append('account', a.id, a.fields) from a`;
 	return rows.length > 0;
 }
 
 /** Sets the top-up's state according to all its refunds and disputes. */
 async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	await tx.execute(sql`
+	await statementsIn(tx)`
 		update top_up t set state = case
 			when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.booked = 'taken') then 'disputed'
 			when p.refunded_cents >= ${topUp.amountCents}::bigint then 'refunded' else 'confirmed' end
-		from stripe_payment p where p.id = ${paymentId} and t.id = ${topUp.id} and t.state in ('confirmed', 'refunded', 'disputed')`);
+		from stripe_payment p where p.id = ${paymentId} and t.id = ${topUp.id} and t.state in ('confirmed', 'refunded', 'disputed')`;
 }

@@ -11,8 +11,8 @@ import {
 	hasOpenLease,
 	lockTopUp,
 	type PaidTopUp,
-	queryRows,
 	settlePayment,
+	statementsIn,
 	type Transaction,
 } from "./stripe-books.ts";
 import { type Finding, recordFinding, resolveFinding, setFindingReason } from "./stripe-findings.ts";
@@ -59,7 +59,7 @@ export async function applyStripeEvent(db: Transactional, event: Stripe.Event): 
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
 	// Starts from the few payments that owe something, because a join would read all payments.
-	const owed = (await db.execute(sql`
+	const owed = await statementsIn(db)<{ id: string; top_up_id: string }>`
 		(select p.id, t.id as top_up_id from stripe_payment p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
 			cross join lateral (select * from budget x where x.id = t.account_id limit 1) b
@@ -76,7 +76,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 				and (d.state <> 'won' or b.limit_nano_usd - b.drawn_nano_usd <= ${MAX_NANO_USD}::bigint - d.amount_cents * 10000000)
 				and t.state not in ('pending', 'rejected')
 			order by d.payment_id limit ${COLLECTED_AT_ONCE_MAX})
-		order by 1`)) as unknown as { id: string; top_up_id: string }[];
+		order by 1`;
 	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
 }
 
@@ -84,7 +84,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>) {
 	try {
 		await db.transaction(async (tx) => {
-			await tx.execute(sql`set local lock_timeout = '1s'`);
+			await statementsIn(tx)`set local lock_timeout = '1s'`;
 			const topUp = await lockTopUp(tx, id);
 			if (topUp !== undefined) await work(tx, topUp);
 		});
@@ -95,10 +95,10 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 
 /** Credits payments that did not fit below the largest credit before. In random order, so that none blocks others. */
 export async function creditHeldPayments(db: Transactional): Promise<void> {
-	const waiting = (await db.execute(sql`
+	const waiting = await statementsIn(db)<{ id: string; top_up_id: string }>`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
 		where f.resolved_at is null and f.reason = ${NO_ROOM_REASON} and p.top_up_id is not null
-		order by random() limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
+		order by random() limit ${COLLECTED_AT_ONCE_MAX}`;
 	for (const { id, top_up_id } of waiting) await withTopUp(db, top_up_id, (tx, topUp) => creditTopUp(tx, id, topUp));
 }
 
@@ -132,21 +132,18 @@ function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | und
 }
 
 async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
-	const fresh = await queryRows(
-		tx,
-		sql`insert into stripe_event (id, type, outcome, detail) values (${event.id}, ${event.type}, '', '{}'::jsonb)
-			on conflict do nothing returning id`,
-	);
+	const fresh = await statementsIn(tx)`
+		insert into stripe_event (id, type, outcome, detail) values (${event.id}, ${event.type}, '', '{}'::jsonb)
+		on conflict do nothing returning id`;
 	if (fresh.length === 0) return "known";
 	const action: AuditAction = `stripe.${event.type as StripeEvent}`;
 	const { outcome, subject, detail } = await apply(tx, event);
-	await tx.execute(
-		sql`update stripe_event set outcome = ${outcome}, detail = ${JSON.stringify(detail)}::text::jsonb where id = ${event.id}`,
-	);
+	await statementsIn(tx)`
+		update stripe_event set outcome = ${outcome}, detail = ${JSON.stringify(detail)}::text::jsonb where id = ${event.id}`;
 	if (outcome !== "ignored") {
 		const act = auditNote({ actor: "stripe", action, ip: null, detail: { ...detail, event: event.id, outcome } });
-		await tx.execute(sql`
-			select audit_note(${auditNotesJson(act)}::text::jsonb, ${subject}, (select t.account_id from top_up t where t.id = ${subject}))`);
+		await statementsIn(tx)`
+			select audit_note(${auditNotesJson(act)}::text::jsonb, ${subject}, (select t.account_id from top_up t where t.id = ${subject}))`;
 	}
 	return outcome;
 }
@@ -156,9 +153,8 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
 			// The page may have saved a card. A job reads the card's details from Stripe later.
-			await tx.execute(
-				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
-			);
+			await statementsIn(tx)`
+				update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`;
 			return paid(tx, event.data.object);
 		case "checkout.session.async_payment_failed":
 		case "checkout.session.expired":
@@ -194,10 +190,8 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 		return result(outcome);
 	};
 	if (paymentId === null) return refuse("refused: no payment is named");
-	const [page] = await queryRows<{ top_up_id: string }>(
-		tx,
-		sql`select top_up_id from stripe_checkout where id = ${session.id}`,
-	);
+	const [page] = await statementsIn(tx)<{ top_up_id: string }>`
+		select top_up_id from stripe_checkout where id = ${session.id}`;
 	if (page === undefined || page.top_up_id !== topUpId) return refuse("refused: this payment page is not ours");
 	const refused = await creditPayment(tx, {
 		paymentId,
@@ -210,11 +204,9 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 
 /** Handles an expired page: it was not paid and can no longer be paid. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
-	const rows = await queryRows<{ id: string }>(
-		tx,
-		sql`update top_up t set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
-			from stripe_checkout c where c.id = ${session.id} and t.id = c.top_up_id and t.state = 'pending' returning t.id`,
-	);
+	const rows = await statementsIn(tx)<{ id: string }>`
+		update top_up t set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
+		from stripe_checkout c where c.id = ${session.id} and t.id = c.top_up_id and t.state = 'pending' returning t.id`;
 	const subject = rows[0]?.id ?? session.client_reference_id ?? "";
 	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
 }
@@ -250,8 +242,9 @@ async function wentBack(
 	if (payment === null) return { outcome: "ignored", subject: "", detail };
 	if (currency !== CURRENCY) return { outcome: "refused: another currency", subject: payment, detail };
 	if (!isSum(cents)) return { outcome: NO_SUM, subject: payment, detail };
-	const topUpId = await topUpOfPayment(tx, payment);
-	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
+	const [known] = await statementsIn(tx)<{ top_up_id: string | null }>`
+		select top_up_id from stripe_payment where id = ${payment}`;
+	const topUp = known?.top_up_id == null ? undefined : await lockTopUp(tx, known.top_up_id);
 	for (const row of rows(payment)) await tx.execute(row);
 	if (topUp !== undefined) {
 		await settlePayment(tx, payment, topUp);
@@ -262,16 +255,14 @@ async function wentBack(
 
 /** Closes the finding of an uncredited payment after its complete refund, and rejects its top-up. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
-	const [open] = await queryRows<{ top_up_id: string | null }>(
-		tx,
-		sql`select top_up_id from stripe_finding
-			where id = ${`paid:${paymentId}`} and resolved_at is null and amount_cents <= ${refundedCents}::bigint`,
-	);
+	const [open] = await statementsIn(tx)<{ top_up_id: string | null }>`
+		select top_up_id from stripe_finding
+		where id = ${`paid:${paymentId}`} and resolved_at is null and amount_cents <= ${refundedCents}::bigint`;
 	if (open === undefined) return;
 	await resolveFinding(tx, `paid:${paymentId}`, "refunded");
-	await tx.execute(sql`
+	await statementsIn(tx)`
 		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
-		where id = ${open.top_up_id} and state = 'pending'`);
+		where id = ${open.top_up_id} and state = 'pending'`;
 }
 
 async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outcome> {
@@ -297,14 +288,6 @@ function isSum(cents: number): boolean {
 export function disputeState(status: string): "open" | "won" | "lost" | undefined {
 	if (status === "won" || status === "lost") return status;
 	return status === "needs_response" || status === "under_review" ? "open" : undefined;
-}
-
-async function topUpOfPayment(tx: Transaction, paymentId: string): Promise<string | null> {
-	const [row] = await queryRows<{ top_up_id: string | null }>(
-		tx,
-		sql`select top_up_id from stripe_payment where id = ${paymentId}`,
-	);
-	return row?.top_up_id ?? null;
 }
 
 export function stripeId(value: string | { id: string } | null | undefined): string | null {

@@ -1,12 +1,11 @@
-import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import {
 	CURRENCY,
 	confirmPaidTopUp,
 	lockTopUp,
 	type PaidTopUp,
-	queryRows,
 	settlePayment,
+	statementsIn,
 	type Transaction,
 } from "./stripe-books.ts";
 import { resolveFinding, setFindingReason } from "./stripe-findings.ts";
@@ -32,12 +31,10 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	if (topUp === undefined || topUp.method !== "card") return "refused: there is no such card top-up";
 	if (paid.currency !== CURRENCY) return "refused: another currency";
 	if (paid.amountCents !== topUp.amountCents) return "refused: another amount";
-	const [row] = await queryRows<{ top_up_id: string }>(
-		tx,
-		sql`insert into stripe_payment as p (id, top_up_id)
-			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
-			on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`,
-	);
+	const [row] = await statementsIn(tx)<{ top_up_id: string }>`
+		insert into stripe_payment as p (id, top_up_id)
+		select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
+		on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`;
 	if (row === undefined) return "refused: the top-up was paid by another payment";
 	if (row.top_up_id !== topUpId) return "refused: the payment has paid another top-up";
 	return (await creditTopUp(tx, paymentId, topUp)) ? undefined : NO_ROOM_REASON;
@@ -63,10 +60,8 @@ export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIn
 	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (!isAutomaticPayment(intent) || intent.status !== "succeeded") return result("ignored");
-	const [known] = await queryRows<{ account_id: string }>(
-		tx,
-		sql`select account_id from auto_top_up_attempt where id = ${attempt} and top_up_id = ${topUpId}`,
-	);
+	const [known] = await statementsIn(tx)<{ account_id: string }>`
+		select account_id from auto_top_up_attempt where id = ${attempt} and top_up_id = ${topUpId}`;
 	const refused =
 		known === undefined
 			? "refused: this payment is of no attempt of ours"
@@ -77,9 +72,9 @@ export async function handlePaidIntent(tx: Transaction, intent: Stripe.PaymentIn
 					currency: intent.currency,
 				});
 	if (known !== undefined) {
-		await tx.execute(sql`
+		await statementsIn(tx)`
 			update auto_top_up_attempt set state = 'succeeded', reason = null, payment_id = ${intent.id},
-				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`);
+				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`;
 		await resolveFinding(tx, `open:${attempt}`, "paid");
 		if (refused !== undefined) await haltAutomaticTopUps(tx, known.account_id, "uncredited");
 	}
@@ -93,20 +88,17 @@ export async function handleChangedIntent(tx: Transaction, intent: Stripe.Paymen
 	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
 	const detail = { attempt, payment: intent.id, status: intent.status };
 	if (!isAutomaticPayment(intent)) return { outcome: "ignored", subject, detail };
-	await tx.execute(
-		sql`update auto_top_up_attempt set look_at = now() where id = ${attempt} and state in ('sent', 'unknown')`,
-	);
+	await statementsIn(tx)`
+		update auto_top_up_attempt set look_at = now() where id = ${attempt} and state in ('sent', 'unknown')`;
 	return { outcome: "applied", subject, detail };
 }
 
 /** Stops automatic top-ups because of refunds or disputes of a payment that were reported before the payment itself. */
 export async function haltForRefunds(tx: Transaction, paymentId: string): Promise<void> {
-	const [row] = await queryRows<{ account_id: string; reason: "refunded" | "disputed" | null }>(
-		tx,
-		sql`select t.account_id, case when p.refunded_cents > 0 then 'refunded'
-				when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.state <> 'won') then 'disputed' end as reason
-			from stripe_payment p join top_up t on t.id = p.top_up_id where p.id = ${paymentId}`,
-	);
+	const [row] = await statementsIn(tx)<{ account_id: string; reason: "refunded" | "disputed" | null }>`
+		select t.account_id, case when p.refunded_cents > 0 then 'refunded'
+			when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.state <> 'won') then 'disputed' end as reason
+		from stripe_payment p join top_up t on t.id = p.top_up_id where p.id = ${paymentId}`;
 	if (row !== undefined && row.reason !== null) await haltAutomaticTopUps(tx, row.account_id, row.reason);
 }
 
@@ -116,5 +108,5 @@ export async function haltAutomaticTopUps(
 	accountId: string,
 	reason: "refunded" | "disputed" | "uncredited",
 ): Promise<void> {
-	await tx.execute(sql`select auto_top_up_halt(${accountId}, 'stopped', ${reason})`);
+	await statementsIn(tx)`select auto_top_up_halt(${accountId}, 'stopped', ${reason})`;
 }

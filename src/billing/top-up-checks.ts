@@ -7,7 +7,7 @@ import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
-import { inTransaction, lockTopUp, type PaidTopUp, queryRows, type Transaction } from "./stripe-books.ts";
+import { inTransaction, lockTopUp, type PaidTopUp, statementsIn, type Transaction } from "./stripe-books.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 interface TransferCheck {
@@ -40,20 +40,18 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 		if (topUp.method === "card") throw new Fault("conflict", "Only the payment provider can confirm a card payment.");
 		if (topUp.state !== "pending")
 			throw new Fault("conflict", "The top-up is already {state}.", { values: { state: topUp.state } });
-		const [row] = await queryRows<{ same: boolean; first_by: string }>(
-			tx,
-			sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
-				from top_up_check where top_up_id = ${topUpId}`,
-		);
+		const [row] = await statementsIn(tx)<{ same: boolean; first_by: string }>`
+			select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
+			from top_up_check where top_up_id = ${topUpId}`;
 		const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 		if (row === undefined) {
 			// Allows the transaction of a rejected or cancelled top-up to pay another top-up.
-			await tx.execute(sql`
+			await statementsIn(tx)`
 				delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
-					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
-			await tx.execute(sql`
+					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`;
+			await statementsIn(tx)`
 				insert into top_up_check (top_up_id, transaction_reference, first_by)
-				values (${topUpId}, ${transactionReference}, ${operatorId})`);
+				values (${topUpId}, ${transactionReference}, ${operatorId})`;
 			if (needsTwo) {
 				await note(tx, "topup.look", topUp, check);
 				return { secondLookNeeded: true };
@@ -65,10 +63,10 @@ export async function confirmTransfer(db: Transactional, check: TransferCheck, s
 				});
 			if (row.first_by === operatorId && needsTwo)
 				throw new Fault("conflict", "A second operator must confirm this top-up.");
-			await tx.execute(sql`
-				update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
+			await statementsIn(tx)`
+				update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`;
 		}
-		await tx.execute(sql`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`);
+		await statementsIn(tx)`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`;
 		await note(tx, "topup.confirm", topUp, check);
 		return { secondLookNeeded: false };
 	});
@@ -81,7 +79,7 @@ async function note(
 	{ operatorId, ip, transactionReference }: TransferCheck,
 ): Promise<void> {
 	const act = auditNote({ actor: operatorId, action, ip, detail: { transactionReference, amountNanoUsd } });
-	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})`);
+	await statementsIn(tx)`select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})`;
 }
 
 /** True for letters and digits with single signs between them; other texts could look like another reference. */
@@ -94,9 +92,7 @@ function isReference(text: string): boolean {
 }
 
 /** A bank reference without case and signs, as the index of `top_up_check` has it: `BANK1` and `Bank-1` are equal. */
-function sameReference(text: SQL): SQL {
-	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
-}
+const sameReference = (text: SQL): SQL => sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 
 /**
  * Rejects a top-up whose transfer did not arrive. The customer sees the reason, which the audit log stores. Idempotent.

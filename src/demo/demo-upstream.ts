@@ -5,13 +5,7 @@ const CONTEXT_LENGTH = 8192;
 const MAX_OUTPUT_TOKENS = 1024;
 const TOKEN_DELAY_MS = 15;
 
-interface Answer {
-	readonly id: string;
-	readonly created: number;
-	readonly pieces: readonly string[];
-	readonly finishReason: "stop" | "length";
-	readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-}
+type Answer = ReturnType<typeof answerTo>;
 
 export type DemoUpstream = ReturnType<typeof startDemoUpstream>;
 
@@ -58,7 +52,7 @@ async function chat(request: Request, tokenDelayMs: number): Promise<Response> {
 	return body.stream === true ? streamed(answer, tokenDelayMs) : whole(answer);
 }
 
-function answerTo(body: Record<string, unknown>, messages: readonly DemoMessage[]): Answer {
+function answerTo(body: Record<string, unknown>, messages: readonly DemoMessage[]) {
 	const promptTokens = demoPromptTokens(messages);
 	const stops = [body.stop ?? []].flat().filter((stop) => typeof stop === "string");
 	const all = demoTokens(cutAtStop(demoAnswer(messages, promptTokens), stops));
@@ -140,9 +134,7 @@ export interface DemoMessage {
 }
 
 /** Splits a text into tokens, which joined give the text. Deterministic, so equal requests get equal answers. */
-export function demoTokens(text: string): string[] {
-	return text.match(TOKEN) ?? [];
-}
+export const demoTokens = (text: string): string[] => text.match(TOKEN) ?? [];
 
 function demoPromptTokens(messages: readonly DemoMessage[]): number {
 	return messages.reduce((sum, { text }) => sum + MESSAGE_TOKENS + demoTokens(text).length, 0);

@@ -56,9 +56,7 @@ export function asRecord(value: unknown): JsonRecord {
 	return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {};
 }
 
-export function asRecords(value: unknown): JsonRecord[] {
-	return Array.isArray(value) ? value.map(asRecord) : [];
-}
+export const asRecords = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.map(asRecord) : []);
 
 /** Returns the body as text; undefined if it is longer than any list of models. */
 async function readBounded(response: Response): Promise<string | undefined> {

@@ -11,7 +11,7 @@ import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
 import { consoleErrorResponse } from "../console/console-error.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
-import { createKeyMail } from "../console/keys/key-mail.ts";
+import { mailKeyOwners } from "../console/keys/key-mail.ts";
 import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
@@ -54,7 +54,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
 	// Stopped at the same time, because a job may wait for the first sums.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
-	const management = createManagement(parts, { mailOwners: createKeyMail(parts) });
+	const management = createManagement(parts, { mailOwners: (key) => mailKeyOwners(parts, key) });
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
 
 	async function page(connection: Connection): Promise<Response> {

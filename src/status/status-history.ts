@@ -107,9 +107,7 @@ export function createStatusHistory(deps: {
 	};
 }
 
-export function daySinceEpoch(wallMs: number): number {
-	return Math.floor(wallMs / (MINUTE_MS * MINUTES_PER_DAY));
-}
+export const daySinceEpoch = (wallMs: number): number => Math.floor(wallMs / (MINUTE_MS * MINUTES_PER_DAY));
 
 /** operational: everything works. degraded: something works. down: nothing works. */
 export type ServiceLevel = "operational" | "degraded" | "down";

@@ -85,14 +85,10 @@ export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, toda
 }
 
 /** A date such as `2026-11-21`; `day` counts days since 1970. */
-export function isoDateOfDay(day: number): string {
-	return new Date(day * DAY_MS).toISOString().slice(0, 10);
-}
+export const isoDateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
 /** Percentage with two decimals, rounded down, so that 100 means all. */
-export function percentFloor(part: number, whole: number): number {
-	return Math.floor((part * 10_000) / whole) / 100;
-}
+export const percentFloor = (part: number, whole: number): number => Math.floor((part * 10_000) / whole) / 100;
 
 function trackOf(tallies: ReadonlyMap<number, DayMinutes> | undefined, oldest: number, today: number): UptimeTrack {
 	const days: UptimeDay[] = [];

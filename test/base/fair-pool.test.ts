@@ -1,23 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { createFairPool, createFairQueue } from "../../src/base/fair-pool.ts";
-import type { Fault } from "../../src/base/fault.ts";
+import { codeThrownBy } from "../support/code-of.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const pool = (size: number, share: number) => createFairPool({ size: () => size, share: () => share });
 type Pool = ReturnType<typeof pool>;
 
-function codeOf(work: () => unknown): string {
-	try {
-		work();
-		return "taken";
-	} catch (error) {
-		return (error as Fault).code;
-	}
-}
-
 /** Takes units for the owner until the pool refuses. Returns how many units the owner holds. */
 function fill({ take, of }: Pool, owner: string, amount = 1): number {
-	while (codeOf(() => take(owner, amount)) === "taken");
+	while (codeThrownBy(() => take(owner, amount)) === "none");
 	return of(owner);
 }
 
@@ -33,7 +24,7 @@ describe("the fair pool", () => {
 		test(`of ${size} units gives its only owner ${alone} at a share of ${share}`, () => {
 			const places = pool(size, share);
 			expect(fill(places, "a")).toBe(alone);
-			expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
+			expect(codeThrownBy(() => places.take("a"))).toBe("rate_limit_exceeded");
 		});
 
 	for (const attackers of [1, 4, 16, 63])
@@ -60,7 +51,7 @@ describe("the fair pool", () => {
 	test("adds units by `add` without a refusal, and counts them as taken", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
-		expect(codeOf(() => places.take("a"))).toBe("overloaded");
+		expect(codeThrownBy(() => places.take("a"))).toBe("overloaded");
 		expect(() => places.giveBack("a")).toThrow("gives back");
 	});
 
@@ -81,11 +72,11 @@ describe("the fair pool", () => {
 		enter("h", 0);
 		expect(ended).toHaveLength(3);
 		// Every owner holds one slot, so no owner must give up a slot for another.
-		expect(codeOf(() => enter("i", 9))).toBe("overloaded");
+		expect(codeThrownBy(() => enter("i", 9))).toBe("overloaded");
 		leave();
 		leave();
 		expect(places.all()).toBe(7);
-		expect(codeOf(() => enter("i", 9))).toBe("taken");
+		expect(codeThrownBy(() => enter("i", 9))).toBe("none");
 		expect(ended).toHaveLength(3);
 	});
 
@@ -94,7 +85,7 @@ describe("the fair pool", () => {
 		const ended: string[] = [];
 		for (const owner of ["a", "a", "b", "b"])
 			places.enter(owner, { pace: () => 0, giveUp: () => void ended.push(owner) });
-		expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
+		expect(codeThrownBy(() => places.take("a"))).toBe("rate_limit_exceeded");
 		expect(ended).toEqual([]);
 	});
 });

@@ -5,7 +5,6 @@ import { hasBatchEnded } from "../../src/batch/batch-record.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
-import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 /** A batch ends correctly after any action at any moment, although its runners die. */
@@ -23,8 +22,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	test(`each batch line ends once after ${act} while runners die (seed ${seed})`, async () => {
 		const chance = createRandom(1_000 + seed).fraction;
 		const world = createCrashWorld(db, owner, chance);
-		const names = Array.from({ length: 5 + Math.floor(chance() * 30) }, (_, at) => `line-${at}`);
-		const id = await world.create(names.map((name) => chatLine(name)));
+		const { names, id } = await world.createLines(5 + Math.floor(chance() * 30));
 		const { inputFileId } = await world.find(id);
 		const does = {
 			cancel: () => world.books.cancel(owner.accountId, id),

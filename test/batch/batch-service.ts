@@ -1,3 +1,4 @@
+import { requestsTo } from "../support/requests.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -45,31 +46,13 @@ export function chatLine(customId: string, content = customId, body: Record<stri
 	});
 }
 
-export interface BatchService {
-	readonly service: TestService;
-	readonly upstream: UpstreamServer;
-	upload(
-		secret: string,
-		lines: readonly string[] | string | Uint8Array<ArrayBuffer>,
-		more?: Record<string, string>,
-	): Promise<string>;
-	create(secret: string, fileId: string, more?: Record<string, unknown>): Promise<ShownBatch>;
-	get(secret: string, id: string): Promise<ShownBatch>;
-	until(secret: string, id: string, is: (batch: ShownBatch) => boolean, what: string): Promise<ShownBatch>;
-	run(
-		secret: string,
-		lines: readonly string[] | string | Uint8Array<ArrayBuffer>,
-		more?: Record<string, unknown>,
-	): Promise<ShownBatch>;
-	lines(secret: string, fileId: string | null): Promise<ShownLine[]>;
-	cancel(secret: string, id: string): Promise<Response>;
-}
+type Input = readonly string[] | string | Uint8Array<ArrayBuffer>;
 
 export const isOver = ({ status }: ShownBatch) => ["completed", "failed", "expired", "cancelled"].includes(status);
 
 export async function withBatches(
 	options: { dialect?: "openai" | "vllm"; limits?: string; maxConcurrency?: number } = {},
-): Promise<BatchService> {
+) {
 	const dialect = options.dialect ?? "openai";
 	const upstream = withUpstream(dialect);
 	const places = options.maxConcurrency === undefined ? "" : `\n        max_concurrency: ${options.maxConcurrency}`;
@@ -79,43 +62,34 @@ export async function withBatches(
 }
 
 /** Batches of a service that runs in a separate process. */
-export function batchesAt(url: string): BatchService {
-	const post = (path: string, secret: string, body: unknown) =>
-		fetch(`${url}${path}`, {
-			method: "POST",
-			headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
-			body: JSON.stringify(body),
-		});
-	const get = (path: string, secret: string) =>
-		fetch(`${url}${path}`, { headers: { authorization: `Bearer ${secret}` } });
-	return batchesOf({ url, post, get } as TestService, undefined as never);
+export function batchesAt(url: string) {
+	return batchesOf({ url, ...requestsTo(url) } as TestService, undefined as never);
 }
 
-export function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
+export function batchesOf(service: TestService, upstream: UpstreamServer) {
 	const json = async <T>(response: Response): Promise<T> => {
 		const text = await response.text();
 		if (!response.ok) throw new Error(`${response.status} ${text}`);
 		return JSON.parse(text) as T;
 	};
-	const batches: BatchService = {
+	const batches = {
 		service,
 		upstream,
-		async upload(secret, lines, more = {}) {
+		async upload(secret: string, lines: Input, more: Record<string, string> = {}): Promise<string> {
 			const form = new FormData();
 			for (const [name, value] of Object.entries({ purpose: "batch", ...more })) form.set(name, value);
 			const isWhole = typeof lines === "string" || lines instanceof Uint8Array;
 			const text = isWhole ? lines : lines.map((line) => `${line}\n`).join("");
 			form.set("file", new File([text], "in.jsonl"));
-			const headers = { authorization: `Bearer ${secret}` };
-			const sent = { method: "POST", headers, body: form };
-			return (await json<{ id: string }>(await fetch(`${service.url}/v1/files`, sent))).id;
+			return (await json<{ id: string }>(await service.post("/v1/files", secret, form))).id;
 		},
-		async create(secret, fileId, more = {}) {
+		async create(secret: string, fileId: string, more: object = {}): Promise<ShownBatch> {
 			const body = { input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", ...more };
 			return json(await service.post("/v1/batches", secret, body));
 		},
-		get: async (secret, id) => json(await service.get(`/v1/batches/${id}`, secret)),
-		async until(secret, id, is, what) {
+		get: async (secret: string, id: string): Promise<ShownBatch> =>
+			json(await service.get(`/v1/batches/${id}`, secret)),
+		async until(secret: string, id: string, is: (batch: ShownBatch) => boolean, what: string) {
 			let last: ShownBatch | undefined;
 			await waitFor(
 				async () => {
@@ -129,11 +103,11 @@ export function batchesOf(service: TestService, upstream: UpstreamServer): Batch
 			});
 			return last as ShownBatch;
 		},
-		async run(secret, lines, more = {}) {
+		async run(secret: string, lines: Input, more: object = {}): Promise<ShownBatch> {
 			const batch = await batches.create(secret, await batches.upload(secret, lines), more);
 			return batches.until(secret, batch.id, isOver, "over");
 		},
-		async lines(secret, fileId) {
+		async lines(secret: string, fileId: string | null): Promise<ShownLine[]> {
 			if (fileId === null) return [];
 			const response = await service.get(`/v1/files/${fileId}/content`, secret);
 			if (!response.ok) throw new Error(await response.text());
@@ -143,7 +117,7 @@ export function batchesOf(service: TestService, upstream: UpstreamServer): Batch
 				.filter(Boolean)
 				.map((line) => JSON.parse(line) as ShownLine);
 		},
-		cancel: (secret, id) => service.post(`/v1/batches/${id}/cancel`, secret, {}),
+		cancel: (secret: string, id: string) => service.post(`/v1/batches/${id}/cancel`, secret, {}),
 	};
 	return batches;
 }

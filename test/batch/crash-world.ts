@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/base/clock.ts";
+import { newId } from "../../src/base/id.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
@@ -15,19 +16,14 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import { chatLine } from "./batch-service.ts";
 
 const MB = 1024 * 1024;
 /** Time runs a hundred times faster, so pauses take a hundredth of their length. */
 const SPEED = 100;
 export const COST = 10;
 
-/** One process that runs batches. It can die before or after any of its calls to the books or the files. */
-export interface Life {
-	run(batchId: string, signal?: AbortSignal): Promise<void>;
-	readonly isOver: () => boolean;
-}
-
-export interface LifeOptions {
+interface LifeOptions {
 	readonly diesAt?: number;
 	/** True if the call at which the process dies still takes effect. */
 	readonly after?: boolean;
@@ -64,13 +60,14 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	const files = filesOf();
 	const books = createBatchBooks(db);
 
+	/** One process that runs batches. It can die before or after any of its calls to the books or the files. */
 	function live({
 		diesAt = Number.POSITIVE_INFINITY,
 		after = false,
 		away,
 		log = silentLog,
 		refused = new Set(),
-	}: LifeOptions = {}): Life {
+	}: LifeOptions = {}) {
 		let calls = 0;
 		let dead = false;
 		const died = Promise.withResolvers<void>();
@@ -152,10 +149,26 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			othersWait: async () => false,
 		};
 		return {
-			run: (batchId, signal = new AbortController().signal) =>
+			run: (batchId: string, signal = new AbortController().signal) =>
 				Promise.race([runBatch(deps, batchId, signal), died.promise]),
 			isOver: () => dead,
 		};
+	}
+
+	async function create(
+		lines: readonly string[],
+		{ windowMs = 24 * 3600_000, outputExpiresS = null }: { windowMs?: number; outputExpiresS?: number | null } = {},
+	): Promise<string> {
+		const bytes = new Blob([lines.map((line) => `${line}\n`).join("")]).stream();
+		const input = await files.create(owner, { purpose: "batch", filename: "in" }, bytes);
+		const id = `batch_${crypto.randomUUID()}`;
+		const batch = {
+			...{ id, ...owner, endpoint: "/v1/chat/completions", inputFileId: input.id, completionWindow: "24h" },
+			...{ metadata: null, outputExpiresS, idempotencyKey: null },
+			windowMs,
+		};
+		await books.create(batch, 10_000);
+		return id;
 	}
 
 	return {
@@ -173,20 +186,23 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		files,
 		books,
 		live,
-		async create(
-			lines: readonly string[],
-			{ windowMs = 24 * 3600_000, outputExpiresS = null }: { windowMs?: number; outputExpiresS?: number | null } = {},
-		): Promise<string> {
-			const bytes = new Blob([lines.map((line) => `${line}\n`).join("")]).stream();
-			const input = await files.create(owner, { purpose: "batch", filename: "in" }, bytes);
-			const id = `batch_${crypto.randomUUID()}`;
-			const batch = {
-				...{ id, ...owner, endpoint: "/v1/chat/completions", inputFileId: input.id, completionWindow: "24h" },
-				...{ metadata: null, outputExpiresS, idempotencyKey: null },
-				windowMs,
-			};
-			await books.create(batch, 10_000);
-			return id;
+		create,
+		/** Creates a batch of this many lines. */
+		async createLines(lines: number) {
+			const names = Array.from({ length: lines }, (_, at) => `line-${at}`);
+			return { names, id: await create(names.map((name) => chatLine(name))) };
+		},
+		/** Begins a run of a batch that has this many lines. With `written` it has output files. */
+		async begin(id: string, total = 1, written = false) {
+			const run = (await books.take(id))?.batch.run ?? 0;
+			const made = { output: newId("file"), error: newId("file") };
+			if (written) {
+				for (const file of Object.values(made))
+					await files.writer(owner, { id: file, purpose: "batch_output", filename: "out" });
+				await books.writes(id, run, made);
+			}
+			await books.begin(id, run, { model: "test-model", total });
+			return { run, files: made };
 		},
 		async find(id: string): Promise<BatchRecord> {
 			const batch = await books.find(owner.accountId, id);

@@ -2,7 +2,6 @@ import { expect, setSystemTime, test } from "bun:test";
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { hasBatchEnded } from "../../src/batch/batch-record.ts";
 import { createBatches } from "../../src/batch/batches.ts";
@@ -50,8 +49,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	test(`a batch whose runners die answers and charges each line once (seed ${seed})`, async () => {
 		const chance = random(seed);
 		const world = createCrashWorld(db, owner, chance);
-		const names = Array.from({ length: 5 + Math.floor(chance() * 40) }, (_, at) => `line-${at}`);
-		const id = await world.create(names.map((name) => chatLine(name)));
+		const { names, id } = await world.createLines(5 + Math.floor(chance() * 40));
 		for (let deaths = 0; deaths < 6; deaths += 1) {
 			const life = world.live({ diesAt: 1 + Math.floor(chance() * 25), after: chance() < 0.5 });
 			await life.run(id);
@@ -64,8 +62,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 
 test("an outage of Postgres during a batch causes no additional charge", async () => {
 	const world = createCrashWorld(db, owner, random(99));
-	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
-	const id = await world.create(names.map((name) => chatLine(name)));
+	const { names, id } = await world.createLines(40);
 	const life = world.live({ away: [18, 60] });
 	// A run that ended early is started again, as the queue would.
 	while (!hasBatchEnded((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
@@ -76,8 +73,7 @@ test("an outage of Postgres during a batch causes no additional charge", async (
 test("a batch keeps the answer of a line that has two outcomes in one write", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
-	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
-	await world.books.begin(id, run, { model: "test-model", total: 1 });
+	const { run } = await world.begin(id, 1);
 	const file = (filename: string) => world.files.writer(owner, { purpose: "batch_output", filename });
 	const files = { output: await file("output"), error: await file("error") };
 	const deps = { books: world.books, clock: systemClock, log: silentLog, refused: new Set<string>() };
@@ -103,8 +99,7 @@ test("a batch keeps the answer of a line that has two outcomes in one write", as
 
 test("a batch run that a newer run replaced sends no more lines and changes nothing", async () => {
 	const world = createCrashWorld(db, owner, random(7));
-	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
-	const id = await world.create(names.map((name) => chatLine(name)));
+	const { names, id } = await world.createLines(60);
 	const first = world.live().run(id);
 	while ((world.executed.get("line-5") ?? 0) === 0) await Bun.sleep(1);
 	await Promise.all([first, world.live().run(id)]);
@@ -131,8 +126,7 @@ test("a batch run that a newer run replaced leaves the output files to the newer
 
 test("a late act of an earlier batch run ends the current run, but not the batch", async () => {
 	const world = createCrashWorld(db, owner, random(9));
-	const names = Array.from({ length: 20 }, (_, at) => `line-${at}`);
-	const id = await world.create(names.map((name) => chatLine(name)));
+	const { names, id } = await world.createLines(20);
 	const { outcomes } = world.books;
 	world.books.outcomes = async (...given) => {
 		world.books.outcomes = outcomes;
@@ -164,8 +158,7 @@ test("a batch whose input file lost bytes fails without further charges", async 
 	await world.live().run(unread);
 	expect(await world.find(unread)).toMatchObject({ state: "failed", errors: [{ code: "input_file_lost" }], total: 0 });
 
-	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
-	const begun = await world.create(names.map((name) => chatLine(name)));
+	const { id: begun } = await world.createLines(40);
 	const stopping = new AbortController();
 	const run = world.live().run(begun, stopping.signal);
 	while (world.executed.size < 5) await Bun.sleep(1);
@@ -216,14 +209,7 @@ test("a batch waits for an unreachable file store until an hour after its time l
 	const away = `${world.folder}-away`;
 	const waiting = await world.create([chatLine("a")]);
 	const over = await world.create([chatLine("b")], { windowMs: -1 });
-	for (const id of [waiting, over]) {
-		const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
-		const files = { output: newId("file"), error: newId("file") };
-		for (const file of Object.values(files))
-			await world.files.writer(owner, { id: file, purpose: "batch_output", filename: "out" });
-		await world.books.writes(id, run, files);
-		await world.books.begin(id, run, { model: "test-model", total: 1 });
-	}
+	for (const id of [waiting, over]) await world.begin(id, 1, true);
 	renameSync(world.folder, away);
 	for (const id of [waiting, over]) await expect(world.live().run(id)).rejects.toThrow("cannot be read on");
 	await db.sql`update batch set expires_at = clock_timestamp() - interval '61 minutes' where id = ${over}`;
@@ -258,8 +244,7 @@ test("a runner that dies while it prepares a batch leaves no orphaned output fil
 
 test("a runner that stops frees its batch's lines, and none is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
-	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
-	const id = await world.create(names.map((name) => chatLine(name)));
+	const { names, id } = await world.createLines(60);
 	for (const enough of [5, 20, 35]) {
 		const stopping = new AbortController();
 		const run = world.live().run(id, stopping.signal);
@@ -286,12 +271,10 @@ const lost = async () => (await db.sql`select request_id::text as id from batch_
 test("the charge of a lost batch request is refunded once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
-	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
-	const first = await taken();
-	await world.books.begin(id, first, { model: "test-model", total: 1 });
+	const { run: first } = await world.begin(id);
 	const request = crypto.randomUUID();
 	await world.books.claim(id, first, [{ line: 1, id: request }]);
-	expect(await world.books.reopen(id, await taken(), [{ line: 1, id: request }])).toBeTrue();
+	expect(await world.books.reopen(id, (await world.begin(id)).run, [{ line: 1, id: request }])).toBeTrue();
 	expect(await world.books.reopen(id, first, [{ line: 1, id: request }])).toBeFalse();
 	const credit = async () =>
 		(await db.sql`select limit_nano_usd::integer as nano from budget where id = ${owner.accountId}`)[0]?.nano;
@@ -326,12 +309,7 @@ test("accounts get their refunds although another account can take no more credi
 test("a batch whose output file was deleted still records its lost requests", async () => {
 	const world = createCrashWorld(db, owner, random(31));
 	const id = await world.create([chatLine("a"), chatLine("b")]);
-	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
-	const files = { output: newId("file"), error: newId("file") };
-	for (const file of Object.values(files))
-		await world.files.writer(owner, { id: file, purpose: "batch_output", filename: "out" });
-	await world.books.writes(id, run, files);
-	await world.books.begin(id, run, { model: "test-model", total: 2 });
+	const { run, files } = await world.begin(id, 2, true);
 	const request = crypto.randomUUID();
 	await world.books.claim(id, run, [{ line: 1, id: request }]);
 	await world.files.remove(owner.accountId, files.output);
@@ -344,8 +322,7 @@ test("a batch whose output file was deleted still records its lost requests", as
 
 test("a batch continues after a failover that lost parts of its output file", async () => {
 	const world = createCrashWorld(db, owner, random(37));
-	const names = Array.from({ length: 300 }, (_, at) => `line-${at}`);
-	const id = await world.create(names.map((name) => chatLine(name)));
+	const { names, id } = await world.createLines(300);
 	const run = world.live().run(id);
 	const parts = async () =>
 		(await db.sql`select parts from stored_file where id = ${(await world.find(id)).outputFileId}`)[0]?.parts ?? 0;
@@ -366,8 +343,7 @@ test("a batch continues after a failover that lost parts of its output file", as
 test("requests of an ended batch are recorded once though a failover lost their claims", async () => {
 	const world = createCrashWorld(db, owner, random(41));
 	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
-	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
-	await world.books.begin(id, run, { model: "test-model", total: 3 });
+	const { run } = await world.begin(id, 3);
 	const [kept, gone, credited, answered] = Array.from({ length: 4 }, () => crypto.randomUUID()) as [
 		string,
 		string,

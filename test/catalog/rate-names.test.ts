@@ -62,7 +62,7 @@ test("`catalog rates` prints every rate with its name", async () => {
 	await pinRateCards(statements, [{ id: "painter", rates: { ...EVERY_RATE, audioSecond: free, search: free } }]);
 	const secret = "s".repeat(32);
 	const env = { DATABASE_URL: url, DATA_DIR: temporaryFolder(), KEY_PEPPER: secret, CONSOLE_SECRET: secret };
-	const shown = (await runHere(["catalog", "show", "m", "--json"], env)).json<{ rate_cards: object[] }>();
+	const shown = (await runHere(["catalog", "show", "m", "--json"], env)).json();
 	expect(shown.rate_cards).toMatchObject([
 		{
 			...{ rate_card: "m@1", input: "1", cached_input: "2", output: "3" },

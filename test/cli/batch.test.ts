@@ -35,20 +35,20 @@ describe("the command `tollgate batch run`", () => {
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");
 		expect([first.exitCode, first.stderr]).toEqual([0, ""]);
-		const { batch, output } = first.json<{ batch: { id: string; status: string }; output: string }>();
+		const { batch, output } = first.json();
 		expect([batch.status, output]).toEqual(["completed", `${path}.output.jsonl`]);
 		const answers = outputOf(output);
 		expect(answers.map(({ custom_id }) => custom_id).sort()).toEqual(["line-1", "mine"]);
 		expect(answers.map(({ response }) => response?.status_code)).toEqual([200, 200]);
 		const asked = upstream.requests.length;
 		const again = await run(path, "--json");
-		expect(again.json<{ batch: { id: string } }>().batch.id).toBe(batch.id);
+		expect(again.json().batch.id).toBe(batch.id);
 		expect(upstream.requests.length).toBe(asked);
 		expect(readFileSync(`${path}.batch.json`, "utf8")).not.toContain(secret);
 		writeFileSync(path, JSON.stringify(body("three")));
 		expect((await run(path)).stderr).toContain("--new");
 		const renewed = await run(path, "--json", "--new");
-		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
+		expect(renewed.json().batch.id).not.toBe(batch.id);
 	}, 60_000);
 
 	test("sends the numbers of a line with all their digits", async () => {
@@ -65,7 +65,7 @@ describe("the command `tollgate batch run`", () => {
 
 	test("continues the upload, the batch or the download of an interrupted run", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);
-		const { batch } = (await run(path, "--json")).json<{ batch: RemoteBatch }>();
+		const { batch } = (await run(path, "--json")).json();
 		const output = `${path}.output.jsonl`;
 		const whole = readFileSync(output, "utf8");
 		const half = `${output}.part-${batch.output_file_id}`;

@@ -33,19 +33,19 @@ describe("without DATABASE_URL", () => {
 		const { dataDir } = loadConfig(env, folder);
 		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder, FROM_SOURCE);
 		expect(created.stderr).toBe(`there is no database yet: creating an embedded one in ${join(dataDir, "postgres")}\n`);
-		const { id } = created.json<{ id: string }>();
+		const { id } = created.json();
 		expect(runningEmbeddedUrl(dataDir)).toBeUndefined();
 
 		const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir });
 		try {
 			const key = await runHere(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
-			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
+			expect(key.json().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: created one");
 			// Ignores files whose names start with `postgres`: this test is about the files of the service itself.
 			const made = readdirSync(dataDir).filter((name) => !name.startsWith("postgres"));
 			expect(made.toSorted()).toEqual(["database-timelines.json", "secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);
-			expect(migrated.json<object>()).toEqual({ applied: [] });
+			expect(migrated.json()).toEqual({ applied: [] });
 			expect(runningEmbeddedUrl(dataDir)).toBe(server.url);
 		} finally {
 			await server.stop();

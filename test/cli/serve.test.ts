@@ -19,7 +19,7 @@ describe("the command `serve`", () => {
 		const env = environment("whole", short);
 		const server = await startServe({ ...env, ROLE: "all" });
 		expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
-		const instances = async () => (await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data;
+		const instances = async () => (await runCli(["instance", "list", "--json"], env)).json().data;
 		expect(await instances()).toMatchObject([{ state: "live" }]);
 		server.kill("SIGTERM");
 		expect(await server.exited).toBe(0);

@@ -10,6 +10,7 @@ import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { paidAccount } from "../support/paid-account.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
+import { requestsTo } from "../support/requests.ts";
 import { PEPPER, serviceFolder } from "../support/service-folder.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -205,11 +206,7 @@ describe("two gateway processes on one port", () => {
 				.pauseAfter(59, looked.promise),
 		);
 		const [consolePid = 0] = childrenWithRole(service.supervisor.pid, "console");
-		const response = await fetch(`${service.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
-			body: JSON.stringify({ ...JSON.parse(CHAT), stream: true }),
-		});
+		const response = await requestsTo(service.url).chat(secret, { ...JSON.parse(CHAT), stream: true });
 		expect(response.status).toBe(200);
 		service.supervisor.kill("SIGTERM");
 		let text = "";

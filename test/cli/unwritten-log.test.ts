@@ -144,10 +144,7 @@ describe.skipIf(!existsSync(FULL))("output to a full disk", () => {
 		const [, token = ""] = /could not be written.*`tollgate key rotate \S+ --token (\S+)`/.exec(said) ?? [];
 		const again = await runHere(["key", "rotate", id, "--token", token, "--no-wait", "--json"], KEYS);
 		const [kept] = await database.sql`select replaced_by from api_key where id = ${id}`;
-		expect(again.json<object>()).toMatchObject({
-			id: kept?.replaced_by,
-			secret: expect.stringMatching(/^sk_service_/),
-		});
+		expect(again.json()).toMatchObject({ id: kept?.replaced_by, secret: expect.stringMatching(/^sk_service_/) });
 		await database.sql`delete from instance_beat`;
 	}, 20_000);
 });

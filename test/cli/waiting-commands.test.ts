@@ -16,11 +16,11 @@ test("`key rotate` waits for all instances, and prints the secret even on a time
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
-	expect(later.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "away" }] });
+	expect(later.json()).toMatchObject({ id, effective: false, pending: [{ id: "away" }] });
 	expect((await run("key", "update", id, "--cap-usd", "2", "--timeout", "1s")).exitCode).toBe(1);
 	const rotated = await run("key", "rotate", id, "--grace", "0", "--timeout", "1s");
 	expect(rotated.exitCode).toBe(1);
-	expect(rotated.json<object>()).toMatchObject({ effective: false, secret: expect.any(String) });
+	expect(rotated.json()).toMatchObject({ effective: false, secret: expect.any(String) });
 	await removeAll();
 });
 
@@ -39,7 +39,7 @@ test("`key rotate` that is interrupted has already printed how to get its secret
 	await child.exited;
 	const [, token = ""] = /--token (\S+)`/.exec(new TextDecoder().decode(value)) ?? [];
 	const again = await run("key", "rotate", id, "--token", token, "--no-wait");
-	expect(again.json<object>()).toMatchObject({ id: await replacement(), secret: expect.any(String) });
+	expect(again.json()).toMatchObject({ id: await replacement(), secret: expect.any(String) });
 	expect(await new Response(child.stdout).text()).toBe("");
 	await removeAll();
 }, 20_000);
@@ -48,7 +48,7 @@ test("`key revoke` is effective at once if there is no instance", async () => {
 	const { id } = await newKey(await newAccount());
 	const revoked = await run("key", "revoke", id);
 	expect(revoked.exitCode).toBe(0);
-	expect(revoked.json<object>()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
+	expect(revoked.json()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
 });
 
 test("`key revoke` waits until a silent instance's lease ends, then fences it off", async () => {
@@ -56,7 +56,7 @@ test("`key revoke` waits until a silent instance's lease ends, then fences it of
 	await addInstance("silent", 1);
 	const startedMs = performance.now();
 	const revoked = await run("key", "revoke", id);
-	expect(revoked.json<object>()).toMatchObject({ effective: true });
+	expect(revoked.json()).toMatchObject({ effective: true });
 	expect(performance.now() - startedMs).toBeGreaterThan(1_500);
 	expect(await stateOf("silent")).toBe("dead");
 	await removeAll();
@@ -73,14 +73,14 @@ test("`account suspend` stops waiting when the instance has applied the change",
 		await Bun.sleep(5);
 	}
 	await database.sql`update instance_beat set applied_seq = (select max(seq) from control_log) where id = 'quick'`;
-	expect((await suspended).json<object>()).toMatchObject({ id: account, state: "suspended", effective: true });
-	expect((await run("account", "unsuspend", account, "--no-wait")).json<object>()).toMatchObject({ state: "active" });
+	expect((await suspended).json()).toMatchObject({ id: account, state: "suspended", effective: true });
+	expect((await run("account", "unsuspend", account, "--no-wait")).json()).toMatchObject({ state: "active" });
 	await removeAll();
 });
 
 test("`instance recover` requires an ended lease and --journal-lost", async () => {
 	await addInstance("gone", 300);
-	const { data } = (await run("instance", "list")).json<{ data: object[] }>();
+	const { data } = (await run("instance", "list")).json();
 	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", leased_usd: "0.00" }]);
 	expect((await run("instance", "recover", "gone")).exitCode).toBe(2);
 	let renews = true;
@@ -97,15 +97,13 @@ test("`instance recover` requires an ended lease and --journal-lost", async () =
 	await renewing;
 	await database.sql`select instance_renew('gone', 1, 0, 500)`;
 	const startedMs = performance.now();
-	expect((await run("instance", "recover", "gone", "--journal-lost")).json<object>()).toEqual({
+	expect((await run("instance", "recover", "gone", "--journal-lost")).json()).toEqual({
 		id: "gone",
 		epochs: 1,
 		leases: 0,
 	});
 	expect(performance.now() - startedMs).toBeGreaterThan(1_500);
-	expect((await run("instance", "list")).json<object>()).toEqual({ data: [], next: null });
-	expect((await run("instance", "list", "--all")).json<{ data: object[] }>().data).toMatchObject([
-		{ id: "gone", state: "left" },
-	]);
+	expect((await run("instance", "list")).json()).toEqual({ data: [], next: null });
+	expect((await run("instance", "list", "--all")).json().data).toMatchObject([{ id: "gone", state: "left" }]);
 	await removeAll();
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { codeOf } from "../support/code-of.ts";
 import { bytesOf, MB, sample, streamOf, textOf, withFiles } from "./file-store.ts";
 
 const at = await withFiles();
@@ -152,12 +153,6 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(record, { start: 4_000, end: 4_020 }))).toBe(expected.slice(4_000, 4_020));
 	});
 });
-
-const codeOf = (creating: Promise<unknown>) =>
-	creating.then(
-		() => "none",
-		({ code }) => code as string,
-	);
 
 describe("the space for files", () => {
 	test("is limited per account under concurrent uploads", async () => {

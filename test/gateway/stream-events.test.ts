@@ -38,74 +38,33 @@ const chunk = (...choices: { index?: number; text?: string; finish?: FinishReaso
 });
 const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
-test("a stream with usage requested has `usage: null`, then the usage at its end", () => {
-	const events = new ChatEvents(HEAD, true);
-	const all = parsed(
-		events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
+test("a stream has every chunk once, in order, with one usage at its end", () => {
+	const choice = fc.record({
+		index: fc.nat(2),
+		text: fc.string(),
+		finish: fc.option(fc.constantFrom<FinishReason>("stop", "length"), { nil: undefined as never, freq: 4 }),
+	});
+	fc.assert(
+		fc.property(
+			fc.array(fc.array(fc.array(choice, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), {
+				maxLength: 8,
+			}),
+			fc.boolean(),
+			(reads, asked) => {
+				const events = new ChatEvents(HEAD, asked);
+				const chunks = reads.map((read) => read.map((choices) => chunk(...choices)));
+				const all = parsed(chunks.map((read) => events.chunks(read)).join("") + events.end(USAGE));
+				expect(all.at(-1)).toBe("[DONE]");
+				const sent = all.slice(0, -1) as Event[];
+				const written = JSON.parse(JSON.stringify(chunks.flat().map(({ choices }) => choices))) as Event["choices"][];
+				const last = asked ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+				expect(sent.flatMap(({ choices }) => choices)).toEqual([...written.flat(), ...last]);
+				expect(sent.filter(({ usage }) => usage !== undefined && usage !== null)).toHaveLength(1);
+				expect(sent.at(-1)?.usage).toEqual(USAGE);
+			},
+		),
+		{ numRuns: 1_000 },
 	);
-	const { createdS: created, ...head } = HEAD;
-	expect(all).toEqual([
-		{ ...head, created, choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }], usage: null },
-		{ ...head, created, choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage: null },
-		{ ...head, created, choices: [], usage: USAGE },
-		"[DONE]",
-	]);
-});
-
-describe("a stream whose client did not request usage", () => {
-	test.each([
-		["chat.completion.chunk", { index: 0, delta: {}, finish_reason: null }],
-		["text_completion", { text: "", index: 0, logprobs: null, finish_reason: null }],
-	])("has each finish reason, then the usage with an empty choice (%s)", (object, empty) => {
-		const events = new ChatEvents({ ...HEAD, object }, false);
-		const text =
-			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +
-			events.chunks([chunk({ index: 1, finish: "stop" })]) +
-			events.chunks([chunk({ index: 0, text: "c" }), chunk({ index: 0, finish: "length" })]) +
-			events.end(USAGE);
-		const all = parsed(text).slice(0, -1) as Event[];
-		expect(all.map(({ choices }) => choices.map(({ index, finish_reason }) => [index, finish_reason]))).toEqual([
-			[
-				[0, null],
-				[1, null],
-			],
-			[[1, "stop"]],
-			[[0, null]],
-			[[0, "length"]],
-			[[0, null]],
-		]);
-		expect(all.map(({ usage }) => usage)).toEqual([...new Array(4).fill(undefined), USAGE]);
-		expect(all.at(-1)?.choices).toEqual([empty as never]);
-	});
-
-	test("has every chunk once, in order, with one usage", () => {
-		const choice = fc.record({
-			index: fc.nat(2),
-			text: fc.string(),
-			finish: fc.option(fc.constantFrom<FinishReason>("stop", "length"), { nil: undefined as never, freq: 4 }),
-		});
-		fc.assert(
-			fc.property(
-				fc.array(fc.array(fc.array(choice, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), {
-					maxLength: 8,
-				}),
-				fc.boolean(),
-				(reads, asked) => {
-					const events = new ChatEvents(HEAD, asked);
-					const chunks = reads.map((read) => read.map((choices) => chunk(...choices)));
-					const all = parsed(chunks.map((read) => events.chunks(read)).join("") + events.end(USAGE));
-					expect(all.at(-1)).toBe("[DONE]");
-					const sent = all.slice(0, -1) as Event[];
-					const written = JSON.parse(JSON.stringify(chunks.flat().map(({ choices }) => choices))) as Event["choices"][];
-					const last = asked ? [] : [{ index: 0, delta: {}, finish_reason: null }];
-					expect(sent.flatMap(({ choices }) => choices)).toEqual([...written.flat(), ...last]);
-					expect(sent.filter(({ usage }) => usage !== undefined && usage !== null)).toHaveLength(1);
-					expect(sent.at(-1)?.usage).toEqual(USAGE);
-				},
-			),
-			{ numRuns: 1_000 },
-		);
-	});
 });
 
 describe("a stream that fails after its first event", () => {

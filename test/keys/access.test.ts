@@ -5,55 +5,48 @@ import { readBearerSecret } from "../../src/keys/bearer.ts";
 import { addressNetwork, addressSite, createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import { setKeyFields } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
+import { codeThrownBy } from "../support/code-of.ts";
 import { plainKey, plainKeyFields } from "../support/plain-key.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const NOW = 1_800_000_000_000;
 
-function codeOf(run: () => unknown): string {
-	try {
-		run();
-		return "none";
-	} catch (error) {
-		if (error instanceof Fault) return error.code;
-		throw error;
-	}
-}
-
 describe("the access check", () => {
 	test("admits a valid key of a valid account", () => {
-		expect(codeOf(() => checkAccess(plainKey(), NOW))).toBe("none");
-		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
+		expect(codeThrownBy(() => checkAccess(plainKey(), NOW))).toBe("none");
+		expect(codeThrownBy(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
 	});
 
 	test("names only the first cause of a refusal: key, then account, then money", () => {
 		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
-		expect(codeOf(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
+		expect(codeThrownBy(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
 			"api_key_revoked",
 		);
-		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW }, worst), NOW))).toBe("api_key_expired");
-		expect(codeOf(() => checkAccess(plainKey({}, worst), NOW))).toBe("account_suspended");
-		expect(codeOf(() => checkAccess(plainKey({}, { signedIn: false, toppedUp: false }), NOW))).toBe("sign_in_required");
-		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
+		expect(codeThrownBy(() => checkAccess(plainKey({ expiresAtMs: NOW }, worst), NOW))).toBe("api_key_expired");
+		expect(codeThrownBy(() => checkAccess(plainKey({}, worst), NOW))).toBe("account_suspended");
+		expect(codeThrownBy(() => checkAccess(plainKey({}, { signedIn: false, toppedUp: false }), NOW))).toBe(
+			"sign_in_required",
+		);
+		expect(codeThrownBy(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
 	test("allows a read-only key only reads, also after a change of the key", () => {
 		const reader = plainKey({ readsOnly: true });
-		expect(codeOf(() => checkAccess(reader, NOW))).toBe("read_only_key");
-		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
-		expect(codeOf(() => checkKey(reader, NOW, "reads"))).toBe("none");
-		expect(codeOf(() => checkKey(plainKey(), NOW, "reads"))).toBe("none");
+		expect(codeThrownBy(() => checkAccess(reader, NOW))).toBe("read_only_key");
+		expect(codeThrownBy(() => checkKey(reader, NOW))).toBe("read_only_key");
+		expect(codeThrownBy(() => checkKey(reader, NOW, "reads"))).toBe("none");
+		expect(codeThrownBy(() => checkKey(plainKey(), NOW, "reads"))).toBe("none");
 		// Applies fields that lack `readsOnly`, as a previous version writes them.
 		setKeyFields(reader, plainKeyFields("key_1"));
-		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
+		expect(codeThrownBy(() => checkKey(reader, NOW))).toBe("read_only_key");
 		const over = plainKey({ readsOnly: true, state: "revoked" });
-		expect(codeOf(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
+		expect(codeThrownBy(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
 	test("answers 503 for a key that is no longer in memory", () => {
 		const stale = plainKey();
 		stale.current = false;
-		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
+		expect(codeThrownBy(() => checkAccess(stale, NOW))).toBe("service_unavailable");
 	});
 });
 
@@ -69,8 +62,8 @@ describe("a bearer token", () => {
 	});
 
 	test("is reported as missing_api_key if the request has none", () => {
-		expect(codeOf(() => read({}))).toBe("missing_api_key");
-		expect(codeOf(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
+		expect(codeThrownBy(() => read({}))).toBe("missing_api_key");
+		expect(codeThrownBy(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
 	});
 
 	test("is reported as invalid_api_key if it is malformed", () => {
@@ -81,13 +74,13 @@ describe("a bearer token", () => {
 			`Bearer ${secret} x`,
 			`Bearer ${"a".repeat(100_000)}`,
 		]) {
-			expect(codeOf(() => read({ authorization }))).toBe("invalid_api_key");
+			expect(codeThrownBy(() => read({ authorization }))).toBe("invalid_api_key");
 		}
-		expect(codeOf(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
+		expect(codeThrownBy(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
 	});
 
 	test("is refused if the two headers have different ones", () => {
-		expect(codeOf(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
+		expect(codeThrownBy(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
 			"invalid_api_key",
 		);
 	});
@@ -106,9 +99,9 @@ describe("failed attempts with a key", () => {
 			expect(error).toBeInstanceOf(Fault);
 			expect([(error as Fault).code, (error as Fault).retryAfterS]).toEqual(["rate_limit_exceeded", 40]);
 		}
-		expect(codeOf(() => attempts.count("192.0.2.2"))).toBe("none");
+		expect(codeThrownBy(() => attempts.count("192.0.2.2"))).toBe("none");
 		clock.advance(40_000);
-		expect(codeOf(() => attempts.count("192.0.2.1"))).toBe("none");
+		expect(codeThrownBy(() => attempts.count("192.0.2.1"))).toBe("none");
 	});
 
 	test("count for an IPv6 /64 as one address, and for an IPv4-mapped one as its IPv4", () => {

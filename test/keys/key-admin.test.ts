@@ -12,6 +12,7 @@ import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "..
 import { createKeyring, keyLoader } from "../../src/keys/keyring.ts";
 import { createDigest, type KeyDigest, parseSecret } from "../../src/keys/secret.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
+import { codeOf } from "../support/code-of.ts";
 import { withDatabase } from "../support/database.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
@@ -31,12 +32,6 @@ const usd = (text: string) => {
 	if (amount === undefined) throw new Error(text);
 	return amount;
 };
-const codeOf = (work: Promise<unknown>) =>
-	work.then(
-		() => "none",
-		(error) => error.code as string,
-	);
-
 async function entriesOf(subject: string) {
 	const entries = (await readControlAfter(statements, 0)).filter((entry) => entry.subject === subject);
 	return entries.map(({ atMicros, ...entry }) => {

@@ -14,6 +14,7 @@ import {
 } from "../../src/keys/project-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { usd } from "../ledger/fixture.ts";
+import { codeOf } from "../support/code-of.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { waitFor } from "../support/wait.ts";
@@ -21,11 +22,6 @@ import { waitFor } from "../support/wait.ts";
 const { sql, statements } = await withDatabase();
 const digest = createDigest("pepper");
 const maker = { statements, digest, serviceName: "service" };
-const codeOf = (promise: Promise<unknown>) =>
-	promise.then(
-		() => "done",
-		(error) => error.code as string,
-	);
 const newAccount = async () =>
 	(await createAccount(statements, { email: `${newId("acc")}@example.com`, vouched: true })).id;
 const lastEntry = async (subject: string, kind: string) =>

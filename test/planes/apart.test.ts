@@ -7,6 +7,7 @@ import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
+import { requestsTo } from "../support/requests.ts";
 import { serviceFolder } from "../support/service-folder.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
@@ -64,14 +65,8 @@ test("a gateway's error says that a base URL without /v1 is incomplete", async (
 });
 
 test("each plane serves only its own paths", async () => {
-	const chat = (at: string) =>
-		fetch(`${at}/v1/chat/completions`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-			body: JSON.stringify(ask),
-		});
-	expect((await chat(gateway.url)).status).toBe(200);
-	expect((await chat(url)).status).toBe(404);
+	expect((await requestsTo(gateway.url).chat(secret, ask)).status).toBe(200);
+	expect((await requestsTo(url).chat(secret, ask)).status).toBe(404);
 	for (const path of ["/", "/overview", "/api/console/me", "/assets/icon.svg"]) {
 		const answer = await fetch(`${gateway.url}${path}`);
 		expect([path, answer.status, (await answer.json()).error.code]).toEqual([path, 404, "not_found"]);

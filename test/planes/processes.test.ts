@@ -9,6 +9,7 @@ import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, environmentOf, isRunning } from "../support/processes.ts";
+import { requestsTo } from "../support/requests.ts";
 import { serviceFolder } from "../support/service-folder.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -52,13 +53,7 @@ const { key, secret } = (await customer.send("POST", "/api/console/keys", { name
 
 const gatewayPid = () => childrenWithRole(served.pid, "gateway")[0] ?? 0;
 const consolePid = () => childrenWithRole(served.pid, "console")[0] ?? 0;
-const chat = (init: RequestInit = {}) =>
-	fetch(`${url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-		body: JSON.stringify(ask),
-		...init,
-	});
+const chat = (init?: RequestInit) => requestsTo(url).chat(secret, ask, init);
 /** Suspends the parent process during `work`, so that it restarts no process. */
 async function whileParentSleeps(work: () => Promise<void>): Promise<void> {
 	process.kill(served.pid, "SIGSTOP");

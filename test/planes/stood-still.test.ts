@@ -1,7 +1,9 @@
 /** A gateway whose process or machine is paused, as during a live migration. */
 import { expect, test } from "bun:test";
 import { withProduct } from "../attack/product.ts";
+import { ask } from "../support/chat.ts";
 import { LONG } from "../support/long-form.ts";
+import { requestsTo } from "../support/requests.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 
@@ -23,16 +25,8 @@ test.each([...(LONG ? ["word2"] : []), "word45"])(
 			models: chatModel({ url: upstream.url }),
 			limits: `  silence_s: ${SILENCE_S}`,
 		});
-		const answer = await fetch(`${product.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${await product.secret("100")}`, "content-type": "application/json" },
-			body: JSON.stringify({
-				model: "test-model",
-				messages: [{ role: "user", content: "x" }],
-				stream: true,
-				max_tokens: 2 * WORDS,
-			}),
-		});
+		const body = ask("x", { stream: true, max_tokens: 2 * WORDS });
+		const answer = await requestsTo(product.url).chat(await product.secret("100"), body);
 		const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
 		const decoder = new TextDecoder();
 		let text = "";

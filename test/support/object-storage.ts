@@ -6,12 +6,6 @@ import { localServer } from "./at-end.ts";
  */
 export function startObjectStorage() {
 	const objects = new Map<string, Uint8Array<ArrayBuffer>>();
-	const missing = () =>
-		new Response("<Error><Code>NoSuchKey</Code></Error>", {
-			status: 404,
-			headers: { "content-type": "application/xml" },
-		});
-
 	function list(bucket: string, prefix: string): Response {
 		const found = [...objects.keys()].filter((key) => key.startsWith(`${bucket}/${prefix}`)).sort();
 		const rows = found.map(
@@ -24,7 +18,8 @@ export function startObjectStorage() {
 
 	function read(key: string, range: string | null): Response {
 		const bytes = objects.get(key);
-		if (bytes === undefined) return missing();
+		const headers = { "content-type": "application/xml" };
+		if (bytes === undefined) return new Response("<Error><Code>NoSuchKey</Code></Error>", { status: 404, headers });
 		const match = /^bytes=(\d+)-(\d+)$/.exec(range ?? "");
 		if (match === null) return new Response(bytes);
 		return new Response(bytes.slice(Number(match[1]), Number(match[2]) + 1), { status: 206 });

@@ -25,7 +25,6 @@ import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.t
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import type { TokenUsage } from "../../src/upstream/usage.ts";
 import { generousStore } from "./generous-store.ts";
-import { answerStreamOf } from "./in-steps.ts";
 import { plainKey } from "./plain-key.ts";
 import { unreadAnswersAlone } from "./unread-answers.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
@@ -230,9 +229,17 @@ export function createRoad(options: RoadOptions = {}) {
 		contended: () => contended,
 		open(_: Model, { context: { signal } }: { context: { signal: AbortSignal } }) {
 			const made = call(signal);
+			let came: readonly ChatChunk[] | null = null;
 			return {
 				next: () => made.next(),
-				...answerStreamOf(() => made.next()),
+				async arrives() {
+					came = await made.next();
+					return { done: came === null };
+				},
+				take: () => came,
+				brokeOff(error: unknown) {
+					throw error;
+				},
 				usage: () => made.usage,
 				usageIsFinal: () => true,
 				tokensLikely: () => undefined,

@@ -19,7 +19,7 @@ import { createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { payIn } from "./paid-account.ts";
-import { openRaw, type RawClient, rawPost } from "./raw-http.ts";
+import { requestsTo } from "./requests.ts";
 import { withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
 
@@ -78,6 +78,7 @@ export async function startService(options: ServiceOptions) {
 	const service = {
 		app,
 		url: app.url,
+		...requestsTo(app.url),
 		db,
 		dataDir,
 		logged,
@@ -110,24 +111,6 @@ export async function startService(options: ServiceOptions) {
 			const { id, secret } = await service.key(accountId, settings);
 			return { accountId, keyId: id, secret };
 		},
-		/** Posts JSON, a text unchanged, or a form. */
-		post(path: string, secret: string | undefined, body: unknown, init: RequestInit = {}): Promise<Response> {
-			const isForm = body instanceof FormData;
-			const headers = {
-				...(isForm ? {} : { "content-type": "application/json" }),
-				...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
-				...(init.headers as Record<string, string>),
-			};
-			const sent = isForm || typeof body === "string" ? body : JSON.stringify(body);
-			return fetch(`${app.url}${path}`, { method: "POST", body: sent, ...init, headers });
-		},
-		chat: (secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response> =>
-			service.post("/v1/chat/completions", secret, body, init),
-		/** Sends a chat on a socket of its own. */
-		openChat: (secret: string, body: unknown, headers?: Record<string, string>): Promise<RawClient> =>
-			openRaw(app.url, rawPost("/v1/chat/completions", secret, body, headers)),
-		get: (path: string, secret?: string): Promise<Response> =>
-			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
 		/** Resolves when no request is running and Postgres has every settlement. */
 		async settled() {
 			await waitFor(() => {

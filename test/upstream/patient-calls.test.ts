@@ -9,35 +9,20 @@ import type { Fetch } from "../../src/upstream/call/post.ts";
 import { sendWithReplays } from "../../src/upstream/call/replay.ts";
 import { UnaryTries } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
-import { createPool } from "../../src/upstream/replicas/pool.ts";
-import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
+import type { Replica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { chatCall, limitsWith, modelOver } from "../support/upstream-catalog.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
-import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
-
-const NONE: ReadonlySet<Replica> = new Set();
+import { NONE, now, setUpPool } from "./pool-world.ts";
 
 function setUp(maxConcurrency: number, dialect: DialectName = "vllm", more: { accountShare?: number } = {}) {
-	const clock = createManualClock();
-	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, ...more });
-	const spec = { ...UPSTREAM_SPEC, dialect, maxConcurrency };
-	const replica = createReplica({ clock }, { modelId: "m", alias: "m#0", spec, limits: () => limits });
-	const pool = createPool({ clock }, { limits: () => limits });
-	pool.replace([replica]);
-	const signal = new AbortController().signal;
-	const ask = (accountId: string, more: { patient?: boolean; onAsked?: () => void; signal?: AbortSignal } = {}) =>
-		pool.acquire({ routed: undefined, exclude: NONE, signal, accountId, ...more });
-	const take = (...given: Parameters<typeof ask>): Ticket => {
-		const place = ask(...given);
-		if (place instanceof Promise) throw new Error("there was no place");
-		return place;
+	const limits = { queueLengthMax: 10, accountShare: limitsWith({}).accountShare, ...more };
+	const { clock, pool, acquire, take } = setUpPool([maxConcurrency], limits, dialect);
+	type More = { patient?: boolean; onAsked?: () => void; signal?: AbortSignal };
+	return {
+		...{ clock, pool },
+		ask: (accountId: string, more: More = {}) => acquire({ accountId, ...more }),
+		take: (accountId: string, more: More = {}) => take({ accountId, ...more }),
 	};
-	return { clock, pool, ask, take };
-}
-
-async function now<T>(promise: T | Promise<T>): Promise<T | "pending"> {
-	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
 test("batch lines leave an eighth of a model's places free", async () => {
@@ -180,30 +165,22 @@ test("a batch line yields its place even in the turn in which it got the place",
 
 test("`room` resolves when the breaker's cool-down ends, even without a request", async () => {
 	const { clock, pool, take } = setUp(4);
-	for (let failed = 0; failed < limitsWith({}).breakerFailuresInRow; failed += 1)
-		take("batch", { patient: true }).release("failed");
+	for (let failed = 0; failed < 2; failed += 1) take("batch", { patient: true }).release("failed");
 	expect(pool.replicas()[0]?.view().breaker).toBe("open");
 	const room = pool.room(() => 0, new AbortController().signal);
 	expect(await now(room)).toBe("pending");
-	clock.advance(limitsWith({}).breakerCoolMs + 1_000);
+	clock.advance(6_000);
 	expect(await now(room)).toBeGreaterThan(0);
 	clock.advance(1_000);
 	expect(clock.pending()).toBe(0);
 });
 
 test("a batch line whose account is refused does not block other accounts", async () => {
-	const clock = createManualClock();
-	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
-	const [first, second] = [0, 1].map((at) => {
-		const spec = { ...UPSTREAM_SPEC, url: `http://r${at}/v1`, maxConcurrency: 1 };
-		return createReplica({ clock }, { modelId: "m", alias: `m#${at}`, spec, limits: () => limits });
-	}) as [Replica, Replica];
-	const pool = createPool({ clock }, { limits: () => limits });
-	pool.replace([first, second]);
+	const limits = { queueLengthMax: 10, accountShare: limitsWith({}).accountShare, breakerCoolMs: 10_000 };
+	const { acquire, replicas } = setUpPool([1, 1], limits);
+	const [first, second] = replicas as [Replica, Replica];
 	first.setHealth("up");
-	const { signal } = new AbortController();
-	const ask = (accountId: string, patient: boolean, exclude = NONE) =>
-		pool.acquire({ routed: undefined, exclude, signal, accountId, patient });
+	const ask = (accountId: string, patient: boolean, exclude = NONE) => acquire({ accountId, patient, exclude });
 	for (let failure = 0; failure < 2; failure += 1)
 		(ask("fails", false, new Set([second])) as Ticket).release("suspect");
 	expect([first.usable("fails"), first.usable("other")]).toEqual([false, true]);

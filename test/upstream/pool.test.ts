@@ -1,50 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
-import { type RoutedPrompt, routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
-import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
+import { routedPrompt } from "../../src/upstream/replicas/prompt-prefix.ts";
+import type { Replica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
-import { UPSTREAM_SPEC } from "../support/upstream-set.ts";
-
-const NONE: ReadonlySet<Replica> = new Set();
-
-function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
-	const clock = createManualClock();
-	const limits = limitsWith({
-		queueLengthMax: 3,
-		queueWaitMs: 1_000,
-		breakerFailuresInRow: 2,
-		breakerCoolMs: 5_000,
-		accountShare: 1,
-		...more,
-	});
-	const replicas = places.map((maxConcurrency, index) => {
-		const spec = { ...UPSTREAM_SPEC, url: `http://r${index}/v1`, maxConcurrency };
-		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits: () => limits });
-	});
-	const pool = createPool({ clock }, { limits: () => limits });
-	pool.replace(replicas);
-	const signal = new AbortController().signal;
-	const acquire = (
-		more: { routed?: RoutedPrompt; exclude?: ReadonlySet<Replica>; signal?: AbortSignal; accountId?: string } = {},
-	) => pool.acquire({ routed: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
-	const take = (more: Parameters<typeof acquire>[0] = {}): Ticket => {
-		const place = acquire(more);
-		if (place instanceof Promise) throw new Error("there was no place");
-		return place;
-	};
-	return { clock, pool, replicas, acquire, take };
-}
+import { NONE, now, setUpPool } from "./pool-world.ts";
 
 /** A streamed prompt of 8,000 characters that shares no beginning with other prompts. */
 const promptOf = (name: string) => routedPrompt(`${name} `.repeat(8_000).slice(0, 8_000), 1n, true);
-
-/** A promise's outcome after all pending microtasks, or "pending". */
-async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
-	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
-}
 
 /** The error that `ask` throws synchronously. `toThrow` would also accept a rejected promise. */
 function refusalOf(ask: () => unknown): unknown {
@@ -56,7 +19,7 @@ function refusalOf(ask: () => unknown): unknown {
 }
 
 test("a waiting request is served although a trial call takes minutes", async () => {
-	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
+	const { clock, replicas, take, acquire } = setUpPool([16], { queueWaitMs: 10_000 });
 	replicas[0]?.setHealth("up");
 	// Failures of two accounts open the circuit breaker. One of these accounts sends the first trial request.
 	for (const accountId of ["acc_one", "acc_two"]) take({ accountId }).release("suspect");
@@ -73,13 +36,13 @@ test("a waiting request is served although a trial call takes minutes", async ()
 
 describe("the choice of a replica", () => {
 	test("prefers the replica with the smallest occupied share of its places", () => {
-		const { take, replicas } = setUp([2, 8]);
+		const { take, replicas } = setUpPool([2, 8]);
 		for (let call = 0; call < 10; call += 1) take();
 		expect(replicas.map((replica) => replica.inFlight())).toEqual([2, 8]);
 	});
 
 	test("takes turns among equally busy replicas", () => {
-		const { take } = setUp([100, 100, 100]);
+		const { take } = setUpPool([100, 100, 100]);
 		const used = new Set(
 			[1, 2, 3].map(() => {
 				const ticket = take();
@@ -91,7 +54,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("sends a prompt to the replica that cached it", () => {
-		const { take, clock } = setUp([64, 64, 64]);
+		const { take, clock } = setUpPool([64, 64, 64]);
 		const homes = Array.from({ length: 60 }, (_, nth) => {
 			const aliases = [1, 2, 3].map(() => {
 				const ticket = take({ routed: promptOf(`conversation ${nth}`) });
@@ -110,7 +73,7 @@ describe("the choice of a replica", () => {
 		{ waiting: 0, returns: false },
 		{ waiting: 3, returns: true },
 	])("uses the cached prompt's replica if $waiting prompts wait at each: $returns", ({ waiting, returns }) => {
-		const { take, clock, replicas } = setUp([64, 64, 64, 64]);
+		const { take, clock, replicas } = setUpPool([64, 64, 64, 64]);
 		const sendTo = (only: Replica, name: string) =>
 			take({ routed: promptOf(name), exclude: new Set(replicas.filter((replica) => replica !== only)) });
 		const first = take({ routed: promptOf("x") });
@@ -123,7 +86,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("avoids a replica that has the prompt cached but gives no first tokens", () => {
-		const { take, clock, replicas } = setUp([256, 256]);
+		const { take, clock, replicas } = setUpPool([256, 256]);
 		const first = take({ routed: promptOf("x") });
 		clock.advance(200);
 		first.answered();
@@ -134,7 +97,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("avoids a replica that has the prompt cached but is busier by a quarter", () => {
-		const { take, clock } = setUp([8, 8]);
+		const { take, clock } = setUpPool([8, 8]);
 		const taken = Array.from({ length: 8 }, () => {
 			const ticket = take({ routed: promptOf("x") });
 			clock.advance(10);
@@ -146,7 +109,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("moves only the prompts of a removed replica", () => {
-		const { take, pool, replicas } = setUp([8, 8, 8]);
+		const { take, pool, replicas } = setUpPool([8, 8, 8]);
 		const homeOf = (nth: number) => {
 			const ticket = take({ routed: promptOf(`${nth}`) });
 			ticket.release("ok");
@@ -160,7 +123,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("skips excluded, unreachable and draining replicas", () => {
-		const { acquire, take, pool, replicas } = setUp([8, 8]);
+		const { acquire, take, pool, replicas } = setUpPool([8, 8]);
 		const [a, b] = replicas as [Replica, Replica];
 		expect(take({ exclude: new Set([a]) }).replica).toBe(b);
 		a.setHealth("down");
@@ -171,7 +134,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("closes the breaker at the first event of a trial", () => {
-		const { clock, take, replicas } = setUp([10]);
+		const { clock, take, replicas } = setUpPool([10]);
 		const failing = [take(), take()];
 		for (const ticket of failing) ticket.release("failed");
 		clock.advance(5_000);
@@ -183,7 +146,7 @@ describe("the choice of a replica", () => {
 	});
 
 	test("uses a replica that failed for some accounts for other accounts", () => {
-		const { take, replicas } = setUp([10]);
+		const { take, replicas } = setUpPool([10]);
 		replicas[0]?.setHealth("up");
 		for (let call = 0; call < 4; call += 1) take().answered();
 		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
@@ -200,7 +163,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	const UNAVAILABLE = { code: "service_unavailable" };
 
 	test("sends one request per second", () => {
-		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		const { clock, take, acquire, replicas } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		for (let second = 0; second < 5; second += 1) {
 			expect(refusalOf(acquire)).toMatchObject({ ...UNAVAILABLE, retryAfterS: 60 });
@@ -218,7 +181,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	});
 
 	test("sends another request after five seconds", () => {
-		const { clock, take, acquire } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		const { clock, take, acquire } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		const bad = { accountId: "acc_bad" };
 		for (const ticket of [take(bad), take(bad)]) ticket.release("suspect");
 		clock.advance(1_000);
@@ -232,7 +195,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	});
 
 	test("is not blocked by clients that disconnect", () => {
-		const { clock, take, acquire, replicas } = setUp([10]);
+		const { clock, take, acquire, replicas } = setUpPool([10]);
 		const held = Array.from({ length: 6 }, () => take({ accountId: "acc_leaves" }));
 		replicas[0]?.setHealth("down", true);
 		for (const ticket of held.slice(0, 3)) {
@@ -250,7 +213,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	});
 
 	test("does not use up another account's trial call", () => {
-		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		const { clock, take, acquire, replicas } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		replicas[0]?.setHealth("up");
 		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
 		for (const ticket of plot) ticket.release("suspect");
@@ -262,7 +225,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	});
 
 	test("is not used if another replica or waiting is possible", () => {
-		const { clock, pool, take, acquire, replicas } = setUp([10, 10], {
+		const { clock, pool, take, acquire, replicas } = setUpPool([10, 10], {
 			breakerCoolMs: 60_000,
 			breakerCoolMsMax: 60_000,
 		});
@@ -277,7 +240,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 	});
 
 	test("uses replicas that report to be down, but not unreachable ones", () => {
-		const { clock, take, acquire, replicas } = setUp([10]);
+		const { clock, take, acquire, replicas } = setUpPool([10]);
 		const [replica] = replicas as [Replica];
 		replica.setHealth("down", true);
 		expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
@@ -292,7 +255,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 
 describe("the queue for places", () => {
 	test("serves requests in order of arrival", async () => {
-		const { acquire, take, replicas } = setUp([1]);
+		const { acquire, take, replicas } = setUpPool([1]);
 		const first = take();
 		const order: string[] = [];
 		const waiting = ["b", "c"].map((name) =>
@@ -314,7 +277,7 @@ describe("the queue for places", () => {
 	});
 
 	test("gives a waiting request the place that a timer freed", async () => {
-		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
+		const { clock, acquire, take, replicas } = setUpPool([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
 		take();
@@ -329,7 +292,7 @@ describe("the queue for places", () => {
 	});
 
 	test("refuses as `overloaded` beyond its length and its deadline", async () => {
-		const { clock, acquire, take, pool } = setUp([1]);
+		const { clock, acquire, take, pool } = setUpPool([1]);
 		take();
 		const waiting = [acquire(), acquire(), acquire()].map((place) => Promise.resolve(place).catch((error) => error));
 		expect(refusalOf(() => acquire())).toMatchObject({ code: "overloaded", retryAfterS: 1 });
@@ -346,7 +309,7 @@ describe("the queue for places", () => {
 	});
 
 	test("drops a request whose client disconnects", async () => {
-		const { acquire, take, pool } = setUp([1]);
+		const { acquire, take, pool } = setUpPool([1]);
 		const held = take();
 		const leave = new AbortController();
 		const gone = Promise.resolve(acquire({ signal: leave.signal })).catch((error) => error);
@@ -359,7 +322,7 @@ describe("the queue for places", () => {
 	});
 
 	test("refuses waiting requests when the last usable replica fails", async () => {
-		const { clock, acquire, take, pool, replicas } = setUp([1, 1]);
+		const { clock, acquire, take, pool, replicas } = setUpPool([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		b.setHealth("down");
 		const call = take();
@@ -379,7 +342,7 @@ describe("the queue for places", () => {
 	});
 
 	test("lets later requests pass one that excludes the free replica", async () => {
-		const { acquire, take, replicas } = setUp([1, 1]);
+		const { acquire, take, replicas } = setUpPool([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		const onA = take({ exclude: new Set([b]) });
 		take({ exclude: new Set([a]) });
@@ -392,23 +355,24 @@ describe("the queue for places", () => {
 });
 
 describe("the fairness between accounts", () => {
-	/** Queues requests of one account. `served` lists them as they get their places. */
-	function waiting({ acquire }: ReturnType<typeof setUp>, served: { who: string; ticket: Ticket }[]) {
-		return (who: string, count = 1) =>
+	/** `wait` queues requests of one account. `served` lists them as they get their places. */
+	function setUp(...given: Parameters<typeof setUpPool>) {
+		const parts = setUpPool(...given);
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = (who: string, count = 1) =>
 			Array.from({ length: count }, () =>
-				Promise.resolve(acquire({ accountId: who })).then(
+				Promise.resolve(parts.acquire({ accountId: who })).then(
 					(ticket) => void served.push({ who, ticket }),
 					(error) => void served.push({ who: `${who} ${error.code}`, ticket: undefined as never }),
 				),
 			);
+		return { ...parts, served, wait };
 	}
 	const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 	test("serves another account's first request next", async () => {
-		const parts = setUp([1], { queueLengthMax: 2_000 });
-		const served: { who: string; ticket: Ticket }[] = [];
-		const wait = waiting(parts, served);
-		const first = parts.take({ accountId: "flood" });
+		const { take, served, wait } = setUp([1], { queueLengthMax: 2_000 });
+		const first = take({ accountId: "flood" });
 		wait("flood", 1_500);
 		wait("small");
 		first.release("ok");
@@ -417,10 +381,8 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("serves the account with the fewest places first", async () => {
-		const parts = setUp([4], { queueLengthMax: 100 });
-		const served: { who: string; ticket: Ticket }[] = [];
-		const wait = waiting(parts, served);
-		const held = [1, 2, 3, 4].map(() => parts.take({ accountId: "a" }));
+		const { take, served, wait } = setUp([4], { queueLengthMax: 100 });
+		const held = [1, 2, 3, 4].map(() => take({ accountId: "a" }));
 		wait("a", 5);
 		wait("b", 5);
 		wait("c", 5);
@@ -442,13 +404,12 @@ describe("the fairness between accounts", () => {
 			[[2], 1],
 			[[1], 1],
 		] as const) {
-			const parts = setUp(places, { accountShare: 0.75, queueLengthMax: 20 });
-			const served: { who: string; ticket: Ticket }[] = [];
-			waiting(parts, served)("greedy", 10);
+			const { take, served, wait } = setUp(places, { accountShare: 0.75, queueLengthMax: 20 });
+			wait("greedy", 10);
 			await turn();
 			expect([places, served.length]).toEqual([places, mine]);
 			const others = places.reduce((sum, count) => sum + count, 0) - mine;
-			for (let nth = 0; nth < others; nth += 1) parts.take({ accountId: `other ${nth}` });
+			for (let nth = 0; nth < others; nth += 1) take({ accountId: `other ${nth}` });
 			// An account with its full share does not get a place that another account releases.
 			served[0]?.ticket.release("ok");
 			await turn();
@@ -457,13 +418,11 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("leaves a sixteenth of the places to accounts without a place", async () => {
-		const parts = setUp([16, 16], { accountShare: 0.75, queueLengthMax: 90 });
-		const served: { who: string; ticket: Ticket }[] = [];
-		const wait = waiting(parts, served);
+		const { take, pool, served, wait } = setUp([16, 16], { accountShare: 0.75, queueLengthMax: 90 });
 		for (const who of ["a", "b"]) wait(who, 20);
 		await turn();
-		expect([served.length, parts.pool.contended()]).toEqual([30, true]);
-		for (const who of ["new", "other"]) parts.take({ accountId: who });
+		expect([served.length, pool.contended()]).toEqual([30, true]);
+		for (const who of ["new", "other"]) take({ accountId: who });
 		// The freed place refills the sixteenth for accounts without a place, so no waiting request gets it.
 		served[0]?.ticket.release("ok");
 		await turn();
@@ -471,7 +430,7 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("counts no calls at removed replicas when it reserves the last sixteenth", () => {
-		const parts = setUp([16, 16], { accountShare: 0.75 });
+		const parts = setUpPool([16, 16], { accountShare: 0.75 });
 		const [a, b] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 16; nth += 1) parts.take({ accountId: `${nth}`, exclude: new Set([b]) });
 		a.setHealth("down");
@@ -481,7 +440,7 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("does not look at each waiting account while only the last sixteenth is free", async () => {
-		const { clock, replicas } = setUp([32]);
+		const { clock, replicas } = setUpPool([32]);
 		const limits = limitsWith({ accountShare: 0.75, queueLengthMax: 500 });
 		let looks = 0;
 		const pool = createPool(
@@ -504,7 +463,7 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("applies the share to the current number of places", async () => {
-		const parts = setUp([4, 4], { accountShare: 0.75 });
+		const parts = setUpPool([4, 4], { accountShare: 0.75 });
 		const [a] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 3; nth += 1) parts.take({ accountId: "x" });
 		a.setHealth("down");
@@ -513,25 +472,22 @@ describe("the fairness between accounts", () => {
 	});
 
 	test("does not let a request beyond its account's share block others", async () => {
-		const parts = setUp([4], { accountShare: 0.5 });
-		const served: { who: string; ticket: Ticket }[] = [];
-		waiting(parts, served)("greedy", 3);
+		const { acquire, pool, served, wait } = setUp([4], { accountShare: 0.5 });
+		wait("greedy", 3);
 		await turn();
-		expect([served.length, parts.pool.waiting(), parts.pool.contended()]).toEqual([2, 1, false]);
-		const early = Promise.resolve(parts.acquire({ accountId: "other" }));
+		expect([served.length, pool.waiting(), pool.contended()]).toEqual([2, 1, false]);
+		const early = Promise.resolve(acquire({ accountId: "other" }));
 		expect(await now(early)).not.toBe("pending");
-		waiting(parts, served)("third", 1);
+		wait("third", 1);
 		await turn();
-		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
+		expect([served.length, pool.contended()]).toEqual([3, true]);
 	});
 
 	test("drops the last request of the account with the longest queue when it is full", async () => {
-		const parts = setUp([1], { queueLengthMax: 3 });
-		const served: { who: string; ticket: Ticket }[] = [];
-		const wait = waiting(parts, served);
-		const held = parts.take({ accountId: "flood" });
+		const { take, acquire, pool, served, wait } = setUp([1], { queueLengthMax: 3 });
+		const held = take({ accountId: "flood" });
 		wait("flood", 3);
-		expect(refusalOf(() => parts.acquire({ accountId: "flood" }))).toMatchObject({ code: "overloaded" });
+		expect(refusalOf(() => acquire({ accountId: "flood" }))).toMatchObject({ code: "overloaded" });
 		wait("small");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["flood overloaded"]);
@@ -539,17 +495,15 @@ describe("the fairness between accounts", () => {
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["flood overloaded", "flood overloaded"]);
 		// Every account has one waiting request, so no account has a longer queue that could lose one.
-		expect(refusalOf(() => parts.acquire({ accountId: "fourth" }))).toMatchObject({ code: "overloaded" });
+		expect(refusalOf(() => acquire({ accountId: "fourth" }))).toMatchObject({ code: "overloaded" });
 		held.release("ok");
 		await turn();
-		expect([served.at(-1)?.who, parts.pool.waiting()]).toEqual(["small", 2]);
+		expect([served.at(-1)?.who, pool.waiting()]).toEqual(["small", 2]);
 	});
 
 	test("does not let a refused account block others in the queue", async () => {
-		const parts = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
-		const poison = [1, 2].map(() => parts.take({ accountId: "poison" }));
-		const served: { who: string; ticket: Ticket }[] = [];
-		const wait = waiting(parts, served);
+		const { take, served, wait } = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
+		const poison = [1, 2].map(() => take({ accountId: "poison" }));
 		wait("poison");
 		wait("good");
 		for (const ticket of poison) ticket.release("suspect");

@@ -246,28 +246,6 @@ describe("a single replica of a model", () => {
 			expect(await errorOf(accountId)).toMatchObject({ code: "service_unavailable" });
 		expect(requests()).toBe(6);
 	});
-
-	test("serves other accounts although it fails for one account", async () => {
-		const { upstreams, model, servers, requests } = openUpstreams(1, {
-			breakerFailuresInRow: 3,
-			breakerCoolMs: 60_000,
-		});
-		servers[0]?.next(...[1, 2, 3].map(() => reply().errorStatus(500)));
-		const bad = () => chatCall({ accountId: "bad" });
-		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, bad()));
-		expect((await collect(openChat(upstreams, model, bad()))).error).toMatchObject({
-			code: "service_unavailable",
-			retryAfterS: 60,
-		});
-		expect(requests()).toBe(3);
-		expect([upstreams.connected("test-model", "bad"), upstreams.connected("test-model", "good")]).toEqual([
-			false,
-			true,
-		]);
-		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
-		// Other requests succeed, so the failed requests were to blame and the server stays available.
-		expect((await askChat(upstreams, model, bad())).reply.choices).toHaveLength(1);
-	});
 });
 
 describe("a request on which replicas fail", () => {

@@ -88,10 +88,7 @@ test("`doctor` for one plane reports no problem of the other plane", async () =>
 
 test("`doctor` reports an unreadable configuration and the line of a catalogue mistake", async () => {
 	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
-	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([
-		1,
-		expect.stringContaining("PORT"),
-	]);
+	expect([wrong.exitCode, wrong.json().findings[0].what]).toEqual([1, expect.stringContaining("PORT")]);
 	writeFileSync(join(folder, "typo.yaml"), "models:\n  - id: a\n    knid: chat\n");
 	const env = { ...SECRETS, DATABASE_URL: "postgres://me@127.0.0.1:1/x", CONFIG: "typo.yaml", PORT: "0" };
 	const { stdout, exitCode } = await runCli(["doctor"], env, folder);

@@ -1,6 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
-import { Fault } from "../../../src/base/fault.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
@@ -8,22 +7,13 @@ import { readBytes, readForm, UNLIMITED_BYTES } from "../../../src/gateway/body/
 import { readJson } from "../../../src/gateway/body/json-body.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { localServer } from "../../support/at-end.ts";
+import { codeOf } from "../../support/code-of.ts";
 import { openRaw } from "../../support/raw-http.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const URL = "http://test.example/";
 const systemReads = createBodyReads(systemClock);
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-	try {
-		await work;
-		return "none";
-	} catch (error) {
-		expect(error).toBeInstanceOf(Fault);
-		return (error as Fault).code;
-	}
-}
 
 const timeouts: number[] = [];
 const from = (request: Request): Connection => ({

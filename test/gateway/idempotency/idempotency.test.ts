@@ -123,13 +123,8 @@ test("a form of equal bytes with another declared boundary is another request", 
 	const two = Buffer.concat([part("two", wav, wavOf(5)), model("two"), ended("two")]);
 	const body = Buffer.concat([one, two]);
 	const send = (boundary: string) =>
-		fetch(`${service.url}/v1/audio/transcriptions`, {
-			method: "POST",
-			headers: {
-				authorization: `Bearer ${secret}`,
-				"content-type": `multipart/form-data; boundary=${boundary}`,
-				"idempotency-key": "both",
-			},
+		service.post("/v1/audio/transcriptions", secret, "", {
+			headers: { "content-type": `multipart/form-data; boundary=${boundary}`, "idempotency-key": "both" },
 			body,
 		});
 	expect((await send("one")).status).toBe(200);

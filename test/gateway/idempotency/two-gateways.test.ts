@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { createSeal, hashClaimId } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
+import { requestsTo } from "../../support/requests.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withService } from "../../support/service.ts";
 import { withTcpProxy } from "../../support/tcp-proxy.ts";
@@ -22,10 +23,9 @@ afterEach(async () => {
 const BODY = { model: "text", prompt: "a b c" };
 
 function complete(place: number, secret: string, key: string | null, more: object = {}): Promise<Response> {
-	const headers: Record<string, string> = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
-	if (key !== null) headers["idempotency-key"] = key;
-	const url = place % 2 === 0 ? service.url : second.url;
-	return fetch(`${url}/v1/completions`, { method: "POST", headers, body: JSON.stringify({ ...BODY, ...more }) });
+	const headers = key === null ? {} : { "idempotency-key": key };
+	const { post } = requestsTo(place % 2 === 0 ? service.url : second.url);
+	return post("/v1/completions", secret, { ...BODY, ...more }, { headers });
 }
 
 async function charges(accountId: string): Promise<number> {

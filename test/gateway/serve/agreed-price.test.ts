@@ -5,6 +5,7 @@ import { batchesOf, batchModel, chatLine } from "../../batch/batch-service.ts";
 import { agree } from "../../support/agree.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
+import { requestsTo } from "../../support/requests.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { tinyModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -19,8 +20,7 @@ const batches = batchesOf(service, upstream);
 const { sql, statements } = service.db;
 
 const send = async (secret: string, body: unknown = ask(), url = service.url) => {
-	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
-	const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+	const response = await requestsTo(url).chat(secret, body);
 	await response.text();
 	return response.status;
 };

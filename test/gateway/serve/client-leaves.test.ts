@@ -9,20 +9,6 @@ const service = await withService({ models: chatModel({ url: vllm.url, dialect: 
 
 const QUESTION = "one two three";
 
-test.each([60, 5_000])("a client that leaves %i ms before an unstreamed answer pays nothing", async (delayMs) => {
-	vllm.next(reply().text("a b").delay(delayMs));
-	const nth = vllm.requests.length + 1;
-	const { accountId, secret } = await service.customer();
-	const client = await service.openChat(secret, ask(QUESTION, {}));
-	await vllm.waitForRequest(nth);
-	client.leave();
-	expect(await onlyUsage(service, accountId)).toMatchObject({
-		ending: "client_left",
-		status: 499,
-		charged_nano_usd: "0",
-	});
-});
-
 test("a stream whose client disconnects after [DONE] counts as finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();

@@ -10,7 +10,7 @@ import { atEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { withDatabase } from "../../support/database.ts";
 import { paidAccount } from "../../support/paid-account.ts";
-import { openRaw, rawPost } from "../../support/raw-http.ts";
+import { requestsTo } from "../../support/requests.ts";
 import { PEPPER, serviceFolder } from "../../support/service-folder.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -58,25 +58,20 @@ test("a gateway crash charges finished requests exactly, others for delivered ou
 	const open = await customer();
 	const waiting = await customer();
 	const done = await customer();
-	const path = "/v1/chat/completions";
 	const streamed = ask("one two three", { stream: true });
 
 	upstream.next(reply().text("a b c d").stallAfter(3));
-	const client = await openRaw(first.url, rawPost(path, open.secret, streamed));
+	const client = await requestsTo(first.url).openChat(open.secret, streamed);
 	await client.until('" c"');
 	upstream.next(reply().hang());
-	const early = await openRaw(first.url, rawPost(path, waiting.secret, streamed));
+	const early = await requestsTo(first.url).openChat(waiting.secret, streamed);
 	await upstream.waitForRequest(2);
 	// The lock blocks settlements in Postgres until the process is dead, so that only the journal has them.
 	await db.sql.begin(async (locking) => {
 		await locking`lock table usage_event in access exclusive mode`;
 		for (let sent = 0; sent < 5; sent++) {
 			upstream.next(reply().text("a b"));
-			const response = await fetch(`${first.url}${path}`, {
-				method: "POST",
-				headers: { authorization: `Bearer ${done.secret}`, "content-type": "application/json" },
-				body: JSON.stringify(streamed),
-			});
+			const response = await requestsTo(first.url).chat(done.secret, streamed);
 			expect(await response.text()).toContain("[DONE]");
 		}
 		first.kill("SIGKILL");

@@ -5,6 +5,7 @@ import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { ask } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { openTransaction } from "../../support/open-transaction.ts";
+import { requestsTo } from "../../support/requests.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withChat } from "../../support/service.ts";
 import { foldAll } from "../../support/sums.ts";
@@ -19,14 +20,8 @@ const { sql, statements, liveness } = service.db;
 const other = await secondGateway(service);
 
 const send = (url: string, secret: string, signal?: AbortSignal) =>
-	fetch(`${url}/v1/chat/completions`, {
-		method: "POST",
-		headers: {
-			"content-type": "application/json",
-			authorization: `Bearer ${secret}`,
-			"idempotency-key": crypto.randomUUID(),
-		},
-		body: JSON.stringify(ask("hello there", { max_tokens: 20 })),
+	requestsTo(url).chat(secret, ask("hello there", { max_tokens: 20 }), {
+		headers: { "idempotency-key": crypto.randomUUID() },
 		...(signal ? { signal } : {}),
 	});
 

@@ -7,6 +7,7 @@ import { bookAdjustment, takeBackEndedPromotions } from "../../../src/billing/ad
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
+import { requestsTo } from "../../support/requests.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { tinyModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -25,11 +26,8 @@ const { sql, statements, tx } = service.db;
 const gateways = [service.url, (await secondGateway(service)).url];
 
 const send = async (secret: string, nth: number) => {
-	const response = await fetch(`${gateways[nth % 2]}/v1/chat/completions`, {
-		method: "POST",
-		headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
-		body: JSON.stringify(ask("one two three", { max_tokens: USAGE.completion })),
-	});
+	const body = ask("one two three", { max_tokens: USAGE.completion });
+	const response = await requestsTo(String(gateways[nth % 2])).chat(secret, body);
 	await response.text();
 	return response.status;
 };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { Fault } from "../../../src/base/fault.ts";
 import { IDLE_TIMEOUT_S, UNREAD_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import type { AnswerReader } from "../../../src/gateway/serve/unread-answers.ts";
+import { codeThrownBy } from "../../support/code-of.ts";
 import { unreadAnswersAlone } from "../../support/unread-answers.ts";
 
 const MB = 1024 * 1024;
@@ -17,16 +17,6 @@ const readerOf = (accountId: string, signal = new AbortController().signal): Ans
 		setIdleTimeout: (seconds) => void timeouts.push(seconds),
 	},
 });
-
-function codeOf(check: () => void): string {
-	try {
-		check();
-		return "none";
-	} catch (error) {
-		expect(error).toBeInstanceOf(Fault);
-		return (error as Fault).code;
-	}
-}
 
 describe("a long answer that is not streamed", () => {
 	const ENDS: Readonly<Record<string, (answer: Response, leave: AbortController) => Promise<unknown> | unknown>> = {
@@ -71,7 +61,7 @@ test("never counts as unread if it is short", () => {
 
 test("the gateway refuses an account with too much unread data", () => {
 	const unread = unreadAnswersAlone(limits);
-	const codes = () => ["a", "b", "c"].map((accountId) => codeOf(() => unread.check(accountId)));
+	const codes = () => ["a", "b", "c"].map((accountId) => codeThrownBy(() => unread.check(accountId)));
 	unread.passedBytes(body(), readerOf("a"));
 	expect(codes()).toEqual(["none", "none", "none"]);
 	unread.passedBytes(body(), readerOf("a"));

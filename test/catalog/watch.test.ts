@@ -49,33 +49,30 @@ function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 }
 
 describe("the watch of the catalogue file notices a change made by", () => {
-	test("an atomic rename over the file", async () => {
+	test.each<[string, (text: string) => void]>([
+		["a write in place", (text) => writeFileSync(path, text)],
+		[
+			"an atomic rename over the file",
+			(text) => {
+				writeFileSync(join(directory, "new"), text);
+				renameSync(join(directory, "new"), path);
+			},
+		],
+		[
+			"removing the file and creating it again",
+			(text) => {
+				rmSync(path);
+				writeFileSync(path, text);
+			},
+		],
+	])("%s", async (_, change) => {
 		writeFileSync(path, "one");
 		const { next } = watchIt({ pollMs: 10 });
 		expect(await next()).toBe("one");
-		writeFileSync(join(directory, "new"), "two");
-		renameSync(join(directory, "new"), path);
-		expect(await next()).toBe("two");
-		writeFileSync(join(directory, "new"), "three");
-		renameSync(join(directory, "new"), path);
-		expect(await next()).toBe("three");
-	});
-
-	test("a write in place", async () => {
-		writeFileSync(path, "one");
-		const { next } = watchIt({ pollMs: 10 });
-		expect(await next()).toBe("one");
-		writeFileSync(path, "two");
-		expect(await next()).toBe("two");
-	});
-
-	test("removing the file and creating it again", async () => {
-		writeFileSync(path, "one");
-		const { next } = watchIt({ pollMs: 10 });
-		expect(await next()).toBe("one");
-		rmSync(path);
-		writeFileSync(path, "two");
-		expect(await next()).toBe("two");
+		for (const text of ["two", "three"]) {
+			change(text);
+			expect(await next()).toBe(text);
+		}
 	});
 
 	test("switching a symbolic link", async () => {

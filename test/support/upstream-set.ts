@@ -4,7 +4,7 @@ import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "./at-end.ts";
-import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
+import { askChat, chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
@@ -57,5 +57,8 @@ export function openUpstreams(
 			});
 		}
 	};
-	return { servers, upstreams, model, requests, firstFails };
+	/** Reads a streamed chat to its end. */
+	const read = (more?: Parameters<typeof chatCall>[0]) => collect(openChat(upstreams, model, chatCall(more)));
+	const ask = (more?: Parameters<typeof chatCall>[0]) => askChat(upstreams, model, chatCall(more));
+	return { servers, upstreams, model, requests, firstFails, read, ask };
 }

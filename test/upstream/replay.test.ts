@@ -71,29 +71,28 @@ describe("a request is sent to another replica", () => {
 	});
 
 	test("if the first address refuses connections", async () => {
-		const { servers, upstreams, model } = openUpstreams(2);
+		const { servers, read } = openUpstreams(2);
 		await servers[0]?.stop();
-		for (let call = 0; call < 4; call += 1)
-			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
+		for (let call = 0; call < 4; call += 1) expect((await read()).error).toBeUndefined();
 	});
 
 	test("at most three times after a replica has accepted it", async () => {
-		const { upstreams, model, servers, requests } = openUpstreams(5);
+		const { servers, requests, read } = openUpstreams(5);
 		for (const server of servers) server.always(() => reply().reset());
-		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "unreachable" });
+		expect((await read()).error).toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(3);
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
 	});
 
 	test.each(["429", "503", "401", "refused"])("past all replicas that refuse it (%s)", async (how) => {
-		const { upstreams, model, servers } = openUpstreams(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
+		const { upstreams, servers, ask } = openUpstreams(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		for (const server of servers.slice(1)) {
 			if (how === "refused") await server.stop();
 			else server.always(() => reply().errorStatus(Number(how)));
 		}
 		// Each of these calls tries the failed replica first.
-		for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
+		for (let call = 0; call < 5; call += 1) await ask();
 		expect(servers[0]?.requests).toHaveLength(5);
 	});
 
@@ -121,9 +120,9 @@ describe("a request is sent to another replica", () => {
 	});
 
 	test("at most eight times in total", async () => {
-		const { upstreams, model, servers, requests } = openUpstreams(10);
+		const { servers, requests, read } = openUpstreams(10);
 		for (const server of servers) server.always(() => reply().errorStatus(429));
-		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy", status: 429 });
+		expect((await read()).error).toMatchObject({ kind: "busy", status: 429 });
 		expect(requests()).toBe(8);
 	});
 });
@@ -133,33 +132,30 @@ describe("a request is not sent again", () => {
 		[400, "rejected", "temperature"],
 		[422, "rejected", "temperature"],
 	] as const)("after status %d (`%s` with its field)", async (status, kind, param) => {
-		const { upstreams, model, servers, requests } = openUpstreams(2);
+		const { upstreams, servers, requests, read, ask } = openUpstreams(2);
 		for (const server of servers)
 			server.always(() => reply().errorStatus(status, { error: { message: "no", param: "temperature" } }));
-		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind, param, status });
-		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind, param });
+		expect((await read()).error).toMatchObject({ kind, param, status });
+		await expect(ask()).rejects.toMatchObject({ kind, param });
 		expect(requests()).toBe(2);
 		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
 	});
 
 	test("after the first chunk was delivered", async () => {
-		const { upstreams, model, requests, firstFails } = openUpstreams(2);
+		const { requests, firstFails, read } = openUpstreams(2);
 		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
-		const got = await collect(openChat(upstreams, model, chatCall()));
+		const got = await read();
 		expect(got.text).toEqual(["a b"]);
 		expect(got.error).toMatchObject({ kind: "died" });
 		expect(requests()).toBe(1);
 	});
 
 	test("to the address that a redirect names", async () => {
-		const { upstreams, model, servers } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
+		const { servers, read, ask } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
 		const elsewhere = withUpstream();
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
-		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
-			kind: "misconfigured",
-			status: 307,
-		});
-		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "misconfigured" });
+		expect((await read()).error).toMatchObject({ kind: "misconfigured", status: 307 });
+		await expect(ask()).rejects.toMatchObject({ kind: "misconfigured" });
 		expect(elsewhere.requests).toHaveLength(0);
 	});
 
@@ -176,8 +172,8 @@ describe("a request is not sent again", () => {
 	});
 
 	test("if its client disconnected before the first call", async () => {
-		const { upstreams, model, requests } = openUpstreams(1);
-		const got = await collect(openChat(upstreams, model, chatCall({ signal: AbortSignal.abort() })));
+		const { requests, read } = openUpstreams(1);
+		const got = await read({ signal: AbortSignal.abort() });
 		expect(got.error).toMatchObject({ kind: "aborted" });
 		expect(requests()).toBe(0);
 	});
@@ -207,23 +203,23 @@ describe("a call to an address that does not answer", () => {
 
 describe("a single replica of a model", () => {
 	test("gets the request again on a new connection after a reset", async () => {
-		const { upstreams, model, servers, firstFails } = openUpstreams(1);
+		const { servers, firstFails, ask } = openUpstreams(1);
 		firstFails(() => reply().reset());
-		expect((await askChat(upstreams, model, chatCall())).reply.choices).toHaveLength(1);
+		expect((await ask()).reply.choices).toHaveLength(1);
 		expect(servers[0]?.requests).toHaveLength(2);
 		expect(servers[0]?.requests.map((request) => request.headers.get("connection"))).toEqual(["keep-alive", null]);
 	});
 
 	test("gets the request at most twice", async () => {
-		const { upstreams, model, servers, requests } = openUpstreams(1);
+		const { servers, requests, ask } = openUpstreams(1);
 		servers[0]?.always(() => reply().reset());
-		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+		await expect(ask()).rejects.toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(2);
 		servers[0]?.always(() => reply().errorStatus(500));
-		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "failed" });
+		await expect(ask()).rejects.toMatchObject({ kind: "failed" });
 		expect(requests()).toBe(3);
 		await servers[0]?.stop();
-		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+		await expect(ask()).rejects.toMatchObject({ kind: "unreachable" });
 	});
 
 	test("gets no requests for a while if it keeps failing", async () => {
@@ -306,10 +302,10 @@ describe("a request on which replicas fail", () => {
 	});
 
 	test("opens the breaker of a replica if another replica answers it", async () => {
-		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 3 });
+		const { upstreams, servers, read } = openUpstreams(2, { breakerFailuresInRow: 3 });
 		servers[0]?.always(() => reply().errorStatus(500));
 		for (let call = 0; call < 12; call += 1) {
-			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
+			expect((await read()).error).toBeUndefined();
 		}
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["open", "closed"]);
 	});

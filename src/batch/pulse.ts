@@ -20,15 +20,13 @@ const END_GRACE_MS = 10 * 60_000;
 
 /** Runs in parallel to the sender of lines: stores progress, reads requested changes, seals outcomes. */
 export function startBatchTick(
-	deps: { books: BatchBooks; clock: Clock; log: Log },
+	{ books, clock, log }: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the batch's time limit has passed by Postgres's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
-	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
+	{ work, outcomes, signal }: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
 	/** `graceMs` and `othersWait` as in `RunDeps`. */
 	options: { graceMs: number; othersWait(): Promise<boolean> },
 ) {
-	const { books, clock, log } = deps;
-	const { work, outcomes, signal } = run;
 	const over = new AbortController();
 	const telling = createSingleFlight(tell, (error) =>
 		log.debug("the progress of a batch could not be stored", { batch: batch.id, error }),

@@ -25,11 +25,10 @@ interface StoredParts {
 
 /** Returns the lines whose outcome an earlier run has stored; frees all other claimed lines. Rejects with RunLost. */
 async function linesBefore(
-	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
+	{ books, outcomes }: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
 	stored: { readonly output: StoredParts; readonly error: StoredParts },
 ): Promise<ReadonlySet<number>> {
-	const { books, outcomes } = deps;
 	const done = new Set<number>();
 	let after = 0;
 	for (;;) {

@@ -141,9 +141,8 @@ const MEMORY_OF_BODIES = 16;
 /** Lowers memory limits to what this process may use: if they exceeded it, the kernel would kill the process. */
 export function withMemoryLimits<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,
-	deps: { log: Log; memoryBytes: number },
+	{ log, memoryBytes }: { log: Log; memoryBytes: number },
 ) {
-	const { log, memoryBytes } = deps;
 	let given: ServiceLimits | undefined;
 	let held: ServiceLimits;
 

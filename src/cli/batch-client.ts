@@ -21,9 +21,7 @@ const UPLOAD_PIECE_CHARS = 256 * 1024;
 export type BatchClient = ReturnType<typeof createBatchClient>;
 
 /** Client for the API's files and batches. An error status throws a Fault with the service's message. */
-export function createBatchClient(options: { url: string; apiKey: string }) {
-	const { url, apiKey } = options;
-
+export function createBatchClient({ url, apiKey }: { url: string; apiKey: string }) {
 	async function ask(path: string, init: RequestInit = {}): Promise<Response> {
 		const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${apiKey}` };
 		let response: Response;

@@ -54,8 +54,7 @@ export function consoleEnvironment(env: Environment, facts: ChildSettings): Reco
 	};
 }
 
-function common(facts: ChildSettings): Record<string, string> {
-	const { config, secrets, databaseUrl, internalSecret, runDir, port } = facts;
+function common({ config, secrets, databaseUrl, internalSecret, runDir, port }: ChildSettings): Record<string, string> {
 	return {
 		...(config.demo ? { DEMO: "1" } : {}),
 		KEY_PEPPER: secrets.keyPepper,

@@ -69,11 +69,10 @@ class AnotherServer extends Error {
  * the longest lease. Throws if the entry itself was lost; the caller must repeat the change.
  */
 export async function waitUntilApplied(
-	deps: { store: FenceStore; clock: Clock },
+	{ store, clock }: { store: FenceStore; clock: Clock },
 	entry: AppendedEntry,
 	options: FenceOptions,
 ): Promise<FenceResult> {
-	const { store, clock } = deps;
 	const startedMs = clock.monotonicMs();
 	const silences = createSilenceTimes(clock);
 	let failures = 0;

@@ -12,8 +12,7 @@ export interface GateMark {
  * code hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set
  * back.
  */
-export function createGate(deps: { clock: Clock }) {
-	const { clock } = deps;
+export function createGate({ clock }: { clock: Clock }) {
 	let mark: GateMark = { monotonicMs: 0, wallMs: 0 };
 	let forMs = 0;
 	let closedFor: string | undefined = "starting";

@@ -26,11 +26,10 @@ export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
  * something that exists only once, such as a secret.
  */
 export async function waitForAllInstances(
-	deps: { liveness: Statements; clock: Clock },
+	{ liveness, clock }: { liveness: Statements; clock: Clock },
 	entry: AppendedEntry,
 	deadlineMs: number,
 ): Promise<AppliedResult> {
-	const { liveness, clock } = deps;
 	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };
 	try {

@@ -15,10 +15,9 @@ export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
  * still renew.
  */
 export function startWitness(
-	deps: { store: WitnessStore; clock: Clock; log: Log },
+	{ store, clock, log }: { store: WitnessStore; clock: Clock; log: Log },
 	options: { intervalMs: number; graceMs: number },
 ): { stop(): void } {
-	const { store, clock, log } = deps;
 	const silences = createSilenceTimes(clock);
 	let stopped = false;
 	let cancel = clock.after(options.intervalMs, tick);

@@ -31,10 +31,9 @@ const CONNECT_MS_MAX = 5_000;
 
 /** Receives notifications (NOTIFY) on a connection of its own, which it reopens. */
 export function createListener(
-	deps: { clock: Clock; log: Log },
+	{ clock, log }: { clock: Clock; log: Log },
 	options: { url: string; applicationName: string; history?: ServerHistory | undefined },
 ) {
-	const { clock, log } = deps;
 	const { history } = options;
 	const open = createConnector(options.url, { application_name: options.applicationName }, CONNECT_MS_MAX / 1_000);
 	const channels: Channel[] = [];

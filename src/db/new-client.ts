@@ -114,8 +114,7 @@ export async function withClient<Result>(
 }
 
 /** Ways to connect to a host, in order: `allow` tries without TLS first. Unix sockets never use TLS. */
-function attemptsAt(address: Address, place: Host): readonly Attempt[] {
-	const { sslMode, sslRootCert } = address;
+function attemptsAt({ sslMode, sslRootCert }: Address, place: Host): readonly Attempt[] {
 	if (place.host.startsWith("/") || sslMode === "disable") return [{ place, ssl: () => false }];
 	if (sslMode === "require" || sslMode === "prefer") return [{ place, ssl: () => sslMode }];
 	if (sslMode === "allow") return [false, "require" as const].map((ssl) => ({ place, ssl: () => ssl }));

@@ -92,9 +92,7 @@ const PIECE_BYTES = 256 * 1024;
  * Stores blobs in a table, for instances that share only the database. `statements` should be a separate client, so
  * that other queries need not wait for megabytes.
  */
-export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {
-	const { statements } = deps;
-
+export function createPostgresBlobs({ statements }: { statements: Statements }): BlobStore {
 	return {
 		name: "postgres",
 		async put(fileId, blob, bytes) {

@@ -37,7 +37,7 @@ export function readS3Account(read: EnvironmentReader, note: (problem: string) =
 
 /** Reads and writes objects of a bucket by key. Calls reject after `deadlineMs`, and when `signal` aborts. */
 export function openBucket(
-	deps: { clock: Clock; signal?: AbortSignal | undefined },
+	{ clock, signal }: { clock: Clock; signal?: AbortSignal | undefined },
 	{ endpoint, region, ...options }: S3Bucket,
 	deadlineMs: number,
 ) {
@@ -47,7 +47,6 @@ export function openBucket(
 		...(region === null ? {} : { region }),
 	});
 	async function inTime<Result>(work: Promise<Result>): Promise<Result> {
-		const { clock, signal } = deps;
 		const stopped = Promise.withResolvers<never>();
 		const stop = () => stopped.reject(signal?.reason);
 		signal?.addEventListener("abort", stop);

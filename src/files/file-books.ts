@@ -39,9 +39,7 @@ type FileRow = FileRecord & { readonly parts: number };
 const PARTS_PAGE = 256;
 const FILES_PER_ACCOUNT_MAX = 10_000;
 
-export function createFileBooks(deps: { statements: Statements; limits(): FileLimits }) {
-	const { statements, limits } = deps;
-
+export function createFileBooks({ statements, limits }: { statements: Statements; limits(): FileLimits }) {
 	return {
 		/** Records a file that will be written. Fault conflict if the account has too many files. */
 		async begin(file: BegunFile): Promise<void> {

@@ -96,10 +96,9 @@ interface PendingPart {
  * one writer: of two writers, the slower one fails.
  */
 export function createFileWriter(
-	deps: { readonly books: FileBooks; readonly blobs: BlobStore; readonly cipher: FileCipher },
+	{ books, blobs, cipher }: { readonly books: FileBooks; readonly blobs: BlobStore; readonly cipher: FileCipher },
 	file: Pick<FileRecord, "id" | "bytes"> & { readonly parts: number },
 ) {
-	const { books, blobs, cipher } = deps;
 	const { id } = file;
 	let sealed = file.parts;
 	let sealedBytes = file.bytes;

@@ -104,9 +104,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			}
 		},
 		/** Creates a file that is written part by part. Fault conflict if the account has too many files. */
-		async writer(owner: FileOwner, file: NewFile): Promise<FileWriter> {
+		async writer({ accountId, keyId }: FileOwner, file: NewFile): Promise<FileWriter> {
 			const { id = newId("file"), purpose, filename, lifetimeMs = FILE_LIFETIME_MS } = file;
-			const { accountId, keyId } = owner;
 			const store = stores.main.name;
 			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
 			return writerOf({ id, store, parts: 0, bytes: 0 });

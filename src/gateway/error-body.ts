@@ -59,8 +59,7 @@ export function errorBody(fault: Fault, language: Language = ENGLISH) {
 }
 
 /** Fields of a 402's `error`: amounts as decimal US dollars, and the largest affordable `max_tokens`. */
-function amountsOf(shortage: CreditShortage) {
-	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
+function amountsOf({ availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens }: CreditShortage) {
 	return {
 		available_usd: formatUsd(availableNanoUsd),
 		held_usd: formatUsd(heldNanoUsd),

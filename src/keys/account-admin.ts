@@ -138,11 +138,10 @@ function settingState(state: AccountRecord["state"]) {
 export async function updateAccount(
 	statements: Statements,
 	id: string,
-	changes: AccountChanges,
+	{ name, state, timeZone, tags, tokensPerMinute }: AccountChanges,
 	match: readonly string[] | null = null,
 	acts: readonly AuditNote[] = [],
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
-	const { name, state, timeZone, tags, tokensPerMinute } = changes;
 	if (name !== undefined) checkName(name);
 	checkKeySettings({ tokensPerMinute: tokensPerMinute ?? null });
 	if (tags !== undefined && (tags.length > TAGS_MAX || !tags.every((tag) => TAG.test(tag))))

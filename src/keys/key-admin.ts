@@ -80,11 +80,10 @@ export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
 	settings: NewKeySettings,
-	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
+	{ id, secret }: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 	act?: AuditNote,
 ) {
 	checkKeySettings(settings);
-	const { id, secret } = planned;
 	const readsOnly = settings.readsOnly === true;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	const [row] = await deps.statements<{ seq: string }>`

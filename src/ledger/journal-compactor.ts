@@ -13,10 +13,9 @@ const LOOKED_AT_A_REQUEST = 64;
  * keep all later segments. So each new request copies the records of some old running requests to the current segment.
  */
 export function createJournalCompactor<Owner>(
-	deps: { journal: Journal; log: Log },
+	{ journal, log }: { journal: Journal; log: Log },
 	running: SlotPool<HoldOf<Owner>>,
 ): () => void {
-	const { journal, log } = deps;
 	/** `wanted`: oldest segment to keep; `left`: slots still to examine for it; `next`: next slot to examine. */
 	let wanted = 0;
 	let left = 0;

@@ -205,8 +205,7 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 	}
 
 	return {
-		keep(claim, { id, epoch }, ended) {
-			const { folder, disk } = claim;
+		keep({ folder, disk }, { id, epoch }, ended) {
 			if (keepMs === 0 || ended === undefined || bytesIn(folder) === 0) return disk.destroy();
 			try {
 				disk.freeReserve();

@@ -13,8 +13,7 @@ interface Asked {
 }
 
 /** Recalls idle credit from other instances. Concurrent recalls share one statement. */
-export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
-	const { store, clock } = deps;
+export function createRecaller({ store, clock }: { store: LedgerStore; clock: Clock }) {
 	let asked: Asked[] = [];
 	let sending = false;
 	let sentMs = Number.NEGATIVE_INFINITY;

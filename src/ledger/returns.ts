@@ -21,8 +21,7 @@ interface Outgoing {
 }
 
 /** Sends returned credit to Postgres. All returns of one turn of the event loop are sent in one statement. */
-export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log }) {
-	const { store, clock, log } = deps;
+export function createReturns({ store, clock, log }: { store: LedgerStore; clock: Clock; log: Log }) {
 	let outbox: Outgoing[] = [];
 	let stopped = false;
 

@@ -122,8 +122,7 @@ export type Refusals = ReturnType<typeof createRefusals>;
  * Writes refused requests to Postgres in the background, so that no request waits. The log is only for people to read.
  * Refusals above a limit are counted and dropped.
  */
-export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
-	const { statements, clock, log } = deps;
+export function createRefusals({ statements, clock, log }: { statements: Statements; clock: Clock; log: Log }) {
 	const { take, waiting } = createRefusalRows({ clock });
 	let dropped = 0;
 	let droppedSaid = 0;

@@ -79,14 +79,13 @@ export async function metricsResponse(metrics: Metrics): Promise<Response> {
 export function metricsOfAll(
 	own: Metrics,
 	others: () => Promise<readonly ProcessMetrics[]>,
-	label: { readonly worker?: string },
+	{ worker }: { readonly worker?: string },
 ): Metrics {
 	return {
 		contentType: own.contentType,
 		async text() {
 			const [text, asked] = await Promise.all([own.text(), others()]);
 			const answered = asked.flatMap((other) => other.text ?? []);
-			const { worker } = label;
 			const up = [
 				...(worker === undefined ? [] : [{ worker, value: 1 }]),
 				...asked.map((other) => ({ worker: other.worker, value: Number(other.text !== undefined) })),
@@ -124,8 +123,10 @@ const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? s
 export type MetricsAccess = Pick<Config, "metricsToken">;
 
 /** Requires the token if one is set. Otherwise allows only this machine, and no proxy on it. */
-export function mayReadMetrics({ metricsToken }: MetricsAccess, { request, address }: Connection): boolean {
-	const { headers } = request;
+export function mayReadMetrics(
+	{ metricsToken }: MetricsAccess,
+	{ request: { headers }, address }: Connection,
+): boolean {
 	if (metricsToken === null) {
 		return isLoopback(address) && !headers.has("x-forwarded-for") && !headers.has("forwarded");
 	}

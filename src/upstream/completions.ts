@@ -112,14 +112,11 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 
 function textOf(
 	replica: Replica,
-	model: Model,
-	call: CallContext,
-	input: CompletionCallInput,
+	{ parameters }: Model,
+	{ cacheSalt }: CallContext,
+	{ fields, prompt, maxOutputTokens, shape }: CompletionCallInput,
 	stream: boolean,
 ): string {
-	const { fields, prompt, maxOutputTokens, shape } = input;
-	const { parameters } = model;
-	const { cacheSalt } = call;
 	const request = { kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters, cacheSalt } as const;
 	return generationBody(replica, request, stream);
 }

@@ -29,8 +29,7 @@ const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
 const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
 
-export function imageCall(request: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
-	const { prompt, n, fields } = request;
+export function imageCall({ prompt, n, fields }: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
 	return {
 		context,
 		run: (ask, replica) =>

@@ -168,8 +168,7 @@ export function usageRecord(bill: Bill) {
 }
 
 /** Bill of an endpoint that charges images, searches or audio. If `counted` is false, it is marked as an estimate. */
-export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
-	const { rateCard } = model;
+export function unitBill({ rateCard }: Model, used: Quantities, counted: boolean): Bill {
 	const cost = cappedPriceOf(rateCard, used);
 	const units = used.audioSeconds + used.images + used.searches;
 	return {

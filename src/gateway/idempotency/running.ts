@@ -21,8 +21,7 @@ const TRIED_AGAIN_MAX = 10_000;
 const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
-export function createRunningClaims(deps: { claims: Claims; clock: Clock; log: Log }) {
-	const { claims, clock, log } = deps;
+export function createRunningClaims({ claims, clock, log }: { claims: Claims; clock: Clock; log: Log }) {
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;

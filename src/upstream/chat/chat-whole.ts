@@ -76,8 +76,7 @@ export function choiceOfChunks({ index, delta, logprobs, finish_reason }: ChatCh
 	return { index, message, logprobs: logprobs ?? null, finish_reason } as ChatChoice;
 }
 
-function deltaOfMessage(message: JsonObject): JsonObject {
-	const { refusal, tool_calls: calls, ...delta } = message;
+function deltaOfMessage({ refusal, tool_calls: calls, ...delta }: JsonObject): JsonObject {
 	return {
 		...delta,
 		...(refusal === null ? {} : { refusal }),

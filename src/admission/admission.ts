@@ -47,21 +47,7 @@ type Limited = RequestLimits & { readonly id: string };
 
 const NO_OTHERS: readonly Limited[] = [];
 
-export interface Admission {
-	/** Throws Fault service_unavailable while this instance may not admit, because its keys may then be outdated. */
-	checkOpen(): void;
-	/** Throws what `admit` would throw for any request with this key, so that no body is read. Reserves nothing. */
-	check(key: KeyEntry, isLine?: boolean): void;
-	/**
-	 * Checks key, account, project, allowed models, limits, credit and caps in one synchronous block. Returns a promise
-	 * only if credit or a share of a limit must be drawn; then the whole block runs again.
-	 */
-	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	/** Ends the request. Returns what was charged, which may be less than the cost. */
-	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** The limit per minute (`kind`) of key, project, account or model that is closest to being reached; null: none. */
-	rateLimitState(key: KeyEntry, model: Model | undefined, kind: "rate" | "tokens"): RateLimitState | null;
-}
+export type Admission = ReturnType<typeof createAdmission>;
 
 /** Draws per request. After a draw without success, another request took the credit; so many draws indicate a bug. */
 const DRAWS_MAX = 64;
@@ -81,7 +67,7 @@ export function createAdmission(deps: {
 	openRequests: OpenRequests;
 	clock: Clock;
 	onSettled(event: SettledEvent): void;
-}): Admission {
+}) {
 	const { keyLimits, openRequests, clock } = deps;
 	let waitingForCaps = 0;
 
@@ -131,7 +117,7 @@ export function createAdmission(deps: {
 		return { hold, request, others, enteredMs: clock.monotonicMs() };
 	}
 
-	/** Returns a shared empty list for most requests, without an allocation. */
+	/** Returns project, account and model with limits: for most requests a shared empty list, without an allocation. */
 	function othersOf({ project, account }: KeyEntry, model: Model | undefined): readonly Limited[] {
 		const ofAccount = limitsOfAccount(deps.limits().accounts, account);
 		const ofModel = model?.tokensPerMinute;
@@ -229,8 +215,10 @@ export function createAdmission(deps: {
 	}
 
 	return {
+		/** Throws Fault service_unavailable while this instance may not admit, because its keys may then be outdated. */
 		checkOpen: () => void openLedger(),
-		check(key, isLine = false) {
+		/** Throws what `admit` would throw for any request with this key, so that no body is read. Reserves nothing. */
+		check(key: KeyEntry, isLine = false) {
 			openLedger();
 			checkAccess(key, clock.wallMs());
 			if (isLine) return;
@@ -238,7 +226,11 @@ export function createAdmission(deps: {
 			keyLimits.check(key.id, key);
 			for (const limited of othersOf(key, undefined)) keyLimits.check(limited.id, limited);
 		},
-		admit(request) {
+		/**
+		 * Checks key, account, project, allowed models, limits, credit and caps in one synchronous block. Returns a promise
+		 * only if credit or a share of a limit must be drawn; then the whole block runs again.
+		 */
+		admit(request: AdmissionRequest): Admitted | Promise<Admitted> {
 			const amount = maxCost(request.model.rateCard, request.upperBound);
 			if (amount === undefined) {
 				throw new Fault(
@@ -252,15 +244,18 @@ export function createAdmission(deps: {
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
-		rateLimitState(key, model, kind) {
+		othersOf,
+		/** The limit per minute (`kind`) of key or `others` that is closest to being reached; null: none. */
+		rateLimitState(key: KeyEntry, others: readonly Limited[], kind: "rate" | "tokens"): RateLimitState | null {
 			let closest = standingOf(key, kind);
-			for (const limited of othersOf(key, model)) {
+			for (const limited of others) {
 				const standing = standingOf(limited, kind);
 				if (closest === null || (standing !== null && standing.remaining < closest.remaining)) closest = standing;
 			}
 			return closest;
 		},
-		settle({ hold, request, others, enteredMs }, outcome) {
+		/** Ends the request. Returns what was charged, which may be less than the cost. */
+		settle({ hold, request, others, enteredMs }: Admitted, outcome: Outcome): SettledEvent {
 			const { key, upperBound, batchId } = request;
 			if (batchId === undefined) {
 				const spare = tokensOf(upperBound) - outcome.promptTokens - outcome.completionTokens;

@@ -24,28 +24,8 @@ export type ReloadResult =
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
 
-export interface Catalog {
-	/** The current snapshot. Before the first successful load it is empty and has revision 0. */
-	current(): CatalogSnapshot;
-	/** Limits from the file of the current snapshot. */
-	limits(): ServiceLimits;
-	/** Origins whose pages may call `/v1/`, from the file of the current snapshot. */
-	cors(): Cors;
-	/** Why the newest version of the file was not loaded; empty if it was. */
-	problems(): readonly Problem[];
-	/** Reads the file again. Calls during a reload share one further reload. Never rejects. */
-	reload(): Promise<ReloadResult>;
-	/** True if a model's retirement day has begun or was moved since the last load, so that a reload is needed. */
-	isStale(): boolean;
-	/** Calls `listener` after each new snapshot, until the returned function is called. */
-	onChange(listener: CatalogListener): () => void;
-}
-
-/** A catalogue without a file: its models come from a discovery of servers or from the demo. */
-export interface FixedCatalog extends Catalog {
-	/** Replaces all models. Rejects if their rates cannot be stored; the previous models then stay. */
-	setModels(specs: readonly ModelSpec[]): Promise<void>;
-}
+export type Catalog = ReturnType<typeof createCatalog>;
+export type FixedCatalog = ReturnType<typeof createFixedCatalog>;
 
 interface StoreDeps {
 	statements: Statements;
@@ -61,7 +41,7 @@ export interface CatalogDeps extends StoreDeps {
 
 const PIN_DEADLINE_MS = 60_000;
 
-export function createCatalog(deps: CatalogDeps): Catalog {
+export function createCatalog(deps: CatalogDeps) {
 	const { log } = deps;
 	const store = createStore(deps);
 	let problems: readonly Problem[] = [];
@@ -132,9 +112,12 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 
 	return {
 		...store.reader,
+		/** Why the newest version of the file was not loaded; empty if it was. */
 		problems: () => problems,
+		/** True if a model's retirement day has begun or was moved since the last load, so that a reload is needed. */
 		isStale,
-		reload() {
+		/** Reads the file again. Calls during a reload share one further reload. Never rejects. */
+		reload(): Promise<ReloadResult> {
 			// A further reload is planned already. Two at the same time could end with the older text.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
@@ -148,14 +131,16 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	};
 }
 
-export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceLimits } = {}): FixedCatalog {
+/** A catalogue without a file: its models come from a discovery of servers or from the demo. */
+export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceLimits } = {}) {
 	const store = createStore(deps);
 	return {
 		...store.reader,
 		problems: () => [],
 		isStale: () => false,
-		reload: async () => ({ ok: true }),
-		setModels: (specs) =>
+		reload: async () => ({ ok: true }) as const,
+		/** Replaces all models. Rejects if their rates cannot be stored; the previous models then stay. */
+		setModels: (specs: readonly ModelSpec[]) =>
 			store.swap({
 				...{ models: specs, routes: [], retired: new Map(), cors: DEFAULT_CORS },
 				limits: options.limits ?? DEFAULT_LIMITS,
@@ -177,9 +162,7 @@ function createStore(deps: StoreDeps) {
 	let limits: ServiceLimits = DEFAULT_LIMITS;
 	let cors: Cors = DEFAULT_CORS;
 	const listeners = new Set<CatalogListener>();
-
 	let lastSwap: Promise<void> = Promise.resolve();
-
 	/** Runs calls one after the other, so that the models of the last call stay. */
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
@@ -213,13 +196,17 @@ function createStore(deps: StoreDeps) {
 		}
 	}
 
-	const reader: Pick<Catalog, "current" | "limits" | "cors" | "onChange"> = {
+	const reader = {
+		/** The current snapshot. Before the first successful load it is empty and has revision 0. */
 		current: () => snapshot,
+		/** Limits from the file of the current snapshot. */
 		limits: () => limits,
+		/** Origins whose pages may call `/v1/`, from the file of the current snapshot. */
 		cors: () => cors,
-		onChange(listener) {
+		/** Calls `listener` after each new snapshot, until the returned function is called. */
+		onChange(listener: CatalogListener) {
 			listeners.add(listener);
-			return () => listeners.delete(listener);
+			return () => void listeners.delete(listener);
 		},
 	};
 	return { reader, swap };

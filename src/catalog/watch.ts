@@ -7,10 +7,6 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ReloadResult } from "./catalog.ts";
 
-export interface CatalogWatch {
-	stop(): void;
-}
-
 const POLL_MS = 1_000;
 
 /** Calls `reload` after each change and when `isStale`. After a temporary failure repeats the call at each poll. */
@@ -18,7 +14,7 @@ export function watchCatalog(
 	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	/** `path` is absolute. */
 	{ path, pollMs = POLL_MS }: { path: string; pollMs?: number },
-): CatalogWatch {
+) {
 	const { clock, log } = deps;
 	/** Identity of the file at the last reload that succeeded, or that failed for a reason in the file itself. */
 	let loaded: string | undefined;

@@ -13,33 +13,15 @@ export interface Problem {
 }
 
 /** A mapping whose field names were checked. */
-export interface YamlMap {
-	readonly path: string;
-	readonly line: number;
-	/** Undefined if the field is absent or left empty. */
-	get(name: string): YamlField | undefined;
-	/** Like `get`, but reports a missing field with the line of the mapping. */
-	require(name: string): YamlField | undefined;
-}
+export type YamlMap = ReturnType<typeof mapOf>;
 
 /** Reads fields. The functions return undefined for a missing field and for a field with a mistake. */
-export interface YamlReader extends ScalarReader {
-	/** Undefined if the text is empty or not valid YAML; the mistake was then reported. */
-	readonly root: YamlField | undefined;
-	report(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** Reports a doubtful setting with which the service can still run. */
-	warn(at: { readonly line: number; readonly path: string }, message: string): void;
-	problems(): Problem[];
-	warnings(): Problem[];
-	/** Reads a mapping. Reports field names that are neither in `known` nor accepted by `extra`. */
-	map(field: YamlField | undefined, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
-	/** Reads a list. Reports a list with more than `itemsMax` items. */
-	list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined;
-}
+export type YamlReader = ReturnType<typeof createYamlReader>;
 
+type Place = Pick<YamlField, "line" | "path">;
 const PROBLEMS_MAX = 1000;
 
-export function createYamlReader(text: string, env: Environment): YamlReader {
+export function createYamlReader(text: string, env: Environment) {
 	const counter = new LineCounter();
 	const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, stringKeys: true });
 	const found: Problem[] = [];
@@ -48,7 +30,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	const note = (line: number, message: string) => {
 		if (found.length < PROBLEMS_MAX) found.push({ line, message });
 	};
-	const report: YamlReader["report"] = (at, message) => note(at.line, `${at.path}: ${message}`);
+	const report = (at: Place, message: string) => note(at.line, `${at.path}: ${message}`);
 	const lineOf = (node: Node, otherwise: number) =>
 		node.range ? Math.max(1, counter.linePos(node.range[0]).line) : otherwise;
 
@@ -68,11 +50,8 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return { path, line, node: target };
 	}
 
-	function map(
-		field: YamlField | undefined,
-		known: readonly string[],
-		extra?: (name: string) => boolean,
-	): YamlMap | undefined {
+	/** Reads a mapping. Reports field names that are neither in `known` nor accepted by `extra`. */
+	function map(field: YamlField | undefined, known: readonly string[], extra = (_name: string) => false) {
 		if (field === undefined) return undefined;
 		if (!isMap(field.node)) {
 			report(field, "must be a mapping of fields");
@@ -85,8 +64,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			const line = lineOf(key, field.line);
 			const path = field.path === "file" ? name : `${field.path}.${name}`;
 			if (!known.includes(name)) {
-				if (extra?.(name) !== true)
-					report({ line, path: field.path }, `unknown field ${quoteValue(name)}${hint(name, known)}`);
+				if (!extra(name)) report({ line, path: field.path }, `unknown field ${quoteValue(name)}${hint(name, known)}`);
 				continue;
 			}
 			const value = fieldOf(pair.value, path, line);
@@ -95,6 +73,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return mapOf(field, fields, report);
 	}
 
+	/** Reads a list. Reports a list with more than `itemsMax` items. */
 	function list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined {
 		if (field === undefined) return undefined;
 		if (!isSeq(field.node)) {
@@ -121,9 +100,11 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	if (usable && root === undefined) note(1, "the file is empty");
 
 	return {
+		/** Undefined if the text is empty or not valid YAML; the mistake was then reported. */
 		root,
 		report,
-		warn(at, message) {
+		/** Reports a doubtful setting with which the service can still run. */
+		warn(at: Place, message: string) {
 			if (odd.length < PROBLEMS_MAX) odd.push({ line: at.line, message: `${at.path}: ${message}` });
 		},
 		problems: () => found.toSorted((a, b) => a.line - b.line),
@@ -137,13 +118,15 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 function mapOf(
 	{ path, line }: YamlField,
 	fields: ReadonlyMap<string, YamlField>,
-	report: YamlReader["report"],
-): YamlMap {
+	report: (at: Place, message: string) => void,
+) {
 	return {
 		path,
 		line,
-		get: (name) => fields.get(name),
-		require(name) {
+		/** Undefined if the field is absent or left empty. */
+		get: (name: string) => fields.get(name),
+		/** Like `get`, but reports a missing field with the line of the mapping. */
+		require(name: string) {
 			const value = fields.get(name);
 			if (value === undefined) report({ path, line }, `the field ${quoteValue(name)} is missing`);
 			return value;

@@ -19,9 +19,10 @@ export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 
 /** Starts one process of a worker slot. A slot has two processes while one replaces the other. */
 export function startWorkerProcess(
-	{ name, ask }: WorkerProcessOptions,
+	options: WorkerProcessOptions,
 	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },
 ) {
+	const { name, ask } = options;
 	const ready = Promise.withResolvers<ReadyMessage>();
 	let wasReady = false;
 	ready.promise.catch(() => {});

@@ -16,10 +16,7 @@ export interface DeploymentsView {
 	find(name: string): DeployedModel | undefined;
 }
 
-export interface Deployments {
-	/** Reads from Postgres. Calls within half a second share one result. */
-	current(): Promise<DeploymentsView>;
-}
+export type Deployments = ReturnType<typeof createDeployments>;
 
 const KEPT_MS = 500;
 /** Maximum number of reports that are read; more than any installation has live gateways. */
@@ -31,7 +28,7 @@ interface Row {
 	replicas: readonly ReplicaView[];
 }
 
-export function createDeployments({ statements, clock }: { statements: Statements; clock: Clock }): Deployments {
+export function createDeployments({ statements, clock }: { statements: Statements; clock: Clock }) {
 	let kept: { readonly atMs: number; readonly view: Promise<DeploymentsView> } | undefined;
 
 	async function read(): Promise<DeploymentsView> {
@@ -45,7 +42,8 @@ export function createDeployments({ statements, clock }: { statements: Statement
 	}
 
 	return {
-		current() {
+		/** Reads from Postgres. Calls within half a second share one result. */
+		current(): Promise<DeploymentsView> {
 			const nowMs = clock.monotonicMs();
 			if (kept === undefined || nowMs - kept.atMs >= KEPT_MS) {
 				const view = read();

@@ -5,12 +5,6 @@ import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { deployedModel } from "./deployed-model.ts";
 
-export interface ReportWriter {
-	/** Writes what has changed. Never rejects: a failed write is repeated later. */
-	write(): Promise<void>;
-	stop(): Promise<void>;
-}
-
 /** Interval between checks for changes, and so the greatest delay of the console's view. */
 const LOOK_MS = 2_000;
 /** Interval at which an unchanged row is rewritten, because an old row looks like a dead gateway's and is deleted. */
@@ -25,7 +19,7 @@ export function startReportWriter(
 		upstreams: Pick<Upstreams, "replicas">;
 	},
 	options: { instanceId: string },
-): ReportWriter {
+) {
 	const { statements, clock, log, catalog, upstreams } = deps;
 	const written = { models: "", replicas: "", atMs: 0 };
 	let cancel: (() => void) | undefined;
@@ -59,7 +53,7 @@ export function startReportWriter(
 		}
 	}
 
-	/** One write at a time, so that an older state cannot overwrite a newer one. */
+	/** Writes changes, one write at a time, so that an older state cannot overwrite a newer one. Never rejects. */
 	function write(): Promise<void> {
 		const mine: Promise<void> = (writing ?? Promise.resolve()).then(writeNow).finally(() => {
 			if (writing === mine) writing = undefined;

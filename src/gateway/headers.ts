@@ -59,12 +59,13 @@ export const RATE_HEADERS = [...REQUEST_HEADERS, ...TOKEN_HEADERS];
 /** Sets OpenAI's rate-limit headers from the key's limits that are closest to exhaustion, if it has any. */
 export function setRateHeaders(
 	response: Response,
-	admission: Pick<Admission, "rateLimitState">,
+	admission: Pick<Admission, "othersOf" | "rateLimitState">,
 	key: KeyEntry,
 	model: Model | undefined,
 ): void {
-	setOf(response, REQUEST_HEADERS, admission.rateLimitState(key, model, "rate"));
-	setOf(response, TOKEN_HEADERS, admission.rateLimitState(key, model, "tokens"));
+	const others = admission.othersOf(key, model);
+	setOf(response, REQUEST_HEADERS, admission.rateLimitState(key, others, "rate"));
+	setOf(response, TOKEN_HEADERS, admission.rateLimitState(key, others, "tokens"));
 }
 
 function setOf({ headers }: Response, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {

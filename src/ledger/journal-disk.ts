@@ -20,22 +20,7 @@ import { join } from "node:path";
 import { createMappedFile, PIECE_BYTES, supportsMapping } from "./mapped-file.ts";
 
 /** Storage of one epoch's journal: a folder of segment files, or memory in the simulation. */
-export interface JournalDisk {
-	/** Names of the segments, oldest first. */
-	list(): readonly string[];
-	/** Reads at most a segment's largest size, because another program may have appended gigabytes of zeros. */
-	read(name: string): Uint8Array;
-	/** Creates a segment. On failure throws DiskFull or the system's error and leaves no file. */
-	create(name: string): JournalFile;
-	remove(name: string): void;
-	/** False if a segment that this object created is missing or was replaced. */
-	isWhole(): boolean;
-	destroy(): void;
-	/** Frees the reserved disk space, so that requests in flight can still be settled. True if there was any. */
-	freeReserve(): boolean;
-	/** Reserves disk space again. False if the disk has too little room. */
-	keepReserve(): boolean;
-}
+export type JournalDisk = ReturnType<typeof openJournalDisk>;
 
 export interface JournalFile {
 	/**
@@ -71,7 +56,7 @@ const SEGMENT = /^\d{8}\.log$/;
  * Opens the folder `path`. `create` makes the folder and its reserve if they are missing. `maps`: files are mapped into
  * memory where the file system allows it; otherwise they are written with `write`.
  */
-export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }): JournalDisk {
+export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }) {
 	const reserve = join(path, RESERVE_NAME);
 	if (options.create) {
 		mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -81,29 +66,35 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	/** Identity of each segment's file, by segment name; see `fileIdentity`. */
 	const segments = new Map<string, string | undefined>();
 	return {
-		list: () =>
+		/** Names of the segments, oldest first. */
+		list: (): readonly string[] =>
 			existsSync(path)
 				? readdirSync(path)
 						.filter((name) => SEGMENT.test(name))
 						.sort()
 				: [],
-		read: (name) => readStart(join(path, name), READ_BYTES_MAX),
-		create(name) {
+		/** Reads at most a segment's largest size, because another program may have appended gigabytes of zeros. */
+		read: (name: string): Uint8Array => readStart(join(path, name), READ_BYTES_MAX),
+		/** Creates a segment. On failure throws DiskFull or the system's error and leaves no file. */
+		create(name: string): JournalFile {
 			const file = createFile(join(path, name), path, maps);
 			segments.set(name, fileIdentity(join(path, name)));
 			return file;
 		},
-		remove(name) {
+		remove(name: string) {
 			segments.delete(name);
 			rmSync(join(path, name), { force: true });
 		},
+		/** False if a segment that this object created is missing or was replaced. */
 		isWhole: () => [...segments].every(([name, file]) => fileIdentity(join(path, name)) === file),
 		destroy: () => rmSync(path, { recursive: true, force: true }),
+		/** Frees the reserved disk space, so that requests in flight can still be settled. True if there was any. */
 		freeReserve() {
 			if (!existsSync(reserve)) return false;
 			unlinkSync(reserve);
 			return true;
 		},
+		/** Reserves disk space again. False if the disk has too little room. */
 		keepReserve() {
 			if (existsSync(reserve)) return true;
 			try {

@@ -18,21 +18,7 @@ export interface FoundJournal extends JournalOwner {
 export class OwnerUnknown extends Error {}
 
 /** All journals on this machine, or in memory in the simulation. */
-export interface JournalRoot {
-	/** Lists the journals by instance and epoch. Reports and skips a folder that is not a journal. */
-	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** True if another process here has locked a journal of this instance; that process replays the earlier ones. */
-	isHeldByAnother(id: string): boolean;
-	/** Highest epoch of this instance that created a journal here; 0 if none did. */
-	lastEpoch(id: string): number;
-	/** True if the journal was created on this machine since its last boot, and so by the epoch's own process. */
-	isHere(owner: JournalOwner): boolean;
-	/**
-	 * Locks an epoch's journal. Undefined if it is missing or another process holds it. A process stopped by SIGSTOP
-	 * keeps its lock; a dead one does not.
-	 */
-	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
-}
+export type JournalRoot = ReturnType<typeof openJournalRoot>;
 
 interface ClaimOptions {
 	create: boolean;
@@ -67,7 +53,7 @@ const MARK_BYTES_MAX = 4_096;
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** Opens the folders `<root>/<instance>/<epoch>/`, each a journal with a lock file. */
-export function openJournalRoot(root: string): JournalRoot {
+export function openJournalRoot(root: string) {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
 	/** Folders whose journals this process holds. Needed because a lock file that was replaced appears unlocked. */
 	const held = new Set<string>();
@@ -85,7 +71,8 @@ export function openJournalRoot(root: string): JournalRoot {
 	}
 
 	return {
-		list(onUnreadable) {
+		/** Lists the journals by instance and epoch. Reports and skips a folder that is not a journal. */
+		list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[] {
 			if (!isFolder(root)) return [];
 			return readdirSync(root)
 				.sort()
@@ -98,22 +85,30 @@ export function openJournalRoot(root: string): JournalRoot {
 					}
 				});
 		},
-		isHeldByAnother(id) {
+		/** True if another process here has locked a journal of this instance; that process replays the earlier ones. */
+		isHeldByAnother(id: string): boolean {
 			const found = journalsIn(join(root, encodeURIComponent(id)), () => {});
 			return found.some(({ folder }) => !held.has(folder) && isLocked(folder));
 		},
-		lastEpoch(id) {
+		/** Highest epoch of this instance that created a journal here; 0 if none did. */
+		lastEpoch(id: string): number {
 			const path = lastPathOf(join(root, encodeURIComponent(id)));
 			return existsSync(path) ? Number(readFileSync(path, "utf8")) || 0 : 0;
 		},
-		isHere(owner) {
+		/** True if the journal was created on this machine since its last boot, and so by the epoch's own process. */
+		isHere(owner: JournalOwner): boolean {
 			const path = join(folderOf(owner), LOCK_NAME);
 			if (!existsSync(path)) return false;
 			const mark = markAt(path);
 			return mark === markOf(path, owner, beganIn(mark));
 		},
-		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
+		/**
+		 * Locks an epoch's journal. Undefined if it is missing or another process holds it. A process stopped by SIGSTOP
+		 * keeps its lock; a dead one does not.
+		 */
+		claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined {
 			const named = { id, epoch };
+			const { create, began, folder = folderOf(named) } = options;
 			if (held.has(folder)) return undefined;
 			// A folder without segments has nothing to replay: its process is still starting, or admitted no request.
 			if (!create && isEmpty(folder)) return undefined;

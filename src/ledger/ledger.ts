@@ -12,7 +12,7 @@ import { isSystemError } from "./journal-disk.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import { type Outcome, type Progress, settledEvent } from "./outcome.ts";
 import { holdCredit } from "./slice.ts";
-import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
+import type { Shortage, Slice, Slices } from "./slices.ts";
 import { createUnacknowledged } from "./unacknowledged.ts";
 import type { Writer } from "./writer.ts";
 
@@ -20,59 +20,18 @@ export type Hold = HoldOf<Ledger>;
 
 export type DrawRequest = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
+export type Ledger = ReturnType<typeof createLedger>;
+/** Shared by requests that reserve only from account and key, so that no list is allocated per request. */
+const NO_SLICES: readonly Slice[] = [];
+
 /**
  * The credit of one epoch. Requests reserve synchronously from slices in memory, after a record in the journal. Each is
  * settled once, and settlements are written to Postgres in the background.
  */
-export interface Ledger {
-	readonly epoch: number;
-	/**
-	 * Reserves the amount from all of the request's budgets or from none, synchronously. Undefined if one of them has too
-	 * little free credit: then call `draw` and try again. Throws a Fault if the journal or the queue is full.
-	 */
-	reserve(admitted: AdmittedEvent): Hold | undefined;
-	/** Draws the credit that `reserve` lacked. Null: try `reserve` again; otherwise the first budget with too little. */
-	draw(request: DrawRequest, amount: NanoUsd): Promise<Shortage | null>;
-	/** Records in the journal, before a part of the answer is sent, the most that the client will then have received. */
-	progress(hold: Hold, progress: Progress): void;
-	/** Ends a hold and charges its cost. On return the settlement is in the journal. */
-	settle(hold: Hold, outcome: Outcome): SettledEvent;
-	/** Promise to await before sending bytes whose cost was recorded; undefined if the record is already durable. */
-	durable(hold: Hold): Promise<void> | undefined;
-	/** Promise to await before sending the last bytes; undefined if the settlement is already durable. */
-	settledDurable(hold: Hold): Promise<void> | undefined;
-	/** Answers a recall by returning idle credit; see `Slices`. */
-	answer(budget: string, ticket: number): Promise<void>;
-	limitChanged(budget: string, lowered: boolean): void;
-	heldOf(budget: string): NanoUsd;
-	/** Why no request can reserve now, regardless of credit; undefined if requests can. */
-	problem(): string | undefined;
-	view(): LedgerView;
-	/** All slices of this instance, for the checks of the books and for tests. */
-	slices(): Iterable<Readonly<Slice>>;
-	/** After the database server changed: sends the journal's settlements again. Returns how many the server lacked. */
-	sendAgain(): Promise<number>;
-	/** Waits for running requests until the deadline, then closes the leases. True if Postgres has all settlements. */
-	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
-}
-
-export interface LedgerView {
-	readonly epoch: number;
-	readonly running: number;
-	readonly queued: number;
-	readonly oldestUnflushedMs: number;
-	readonly journal: ReturnType<Journal["size"]>;
-	/** Sums over accounts' slices, at most a second old. Keys' slices are left out: they hold the same money. */
-	readonly totals: SliceTotals;
-}
-
-/** Shared by requests that reserve only from account and key, so that no list is allocated per request. */
-const NO_SLICES: readonly Slice[] = [];
-
 export function createLedger(
 	deps: { slices: Slices; journal: Journal; writer: Writer; close: () => Promise<void>; clock: Clock; log: Log },
 	options: { epoch: number; mode: JournalMode },
-): Ledger {
+) {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
 	const running = new SlotPool<Hold>();
@@ -156,15 +115,20 @@ export function createLedger(
 		if (running.size === 0) onIdle?.();
 	}
 
+	/** Why no request can reserve now, regardless of credit; undefined if requests can. */
 	function problem(): string | undefined {
 		return writer.isFull() ? "too many settlements wait for the database" : journal.problem();
 	}
 
-	const ledger: Ledger = {
+	const ledger = {
 		epoch: options.epoch,
 		problem,
 
-		reserve(admitted) {
+		/**
+		 * Reserves the amount from all of the request's budgets or from none, synchronously. Undefined if one of them has
+		 * too little free credit: then call `draw` and try again. Throws a Fault if the journal or the queue is full.
+		 */
+		reserve(admitted: AdmittedEvent): Hold | undefined {
 			const amount = admitted.reserved;
 			if (retired) throw unavailable("this epoch of the instance has ended");
 			const account = slices.get(admitted.account);
@@ -191,12 +155,16 @@ export function createLedger(
 			return hold;
 		},
 
-		// Draws from the account after the caps, so that a request that a cap refuses takes no credit from the account's
-		// other requests. Draws from all caps concurrently, so that several caps take one round trip.
-		draw: ({ account, key, budgets }, amount) =>
+		/**
+		 * Draws the credit that `reserve` lacked. Null: try `reserve` again; otherwise the first budget with too little.
+		 * Draws from the account after the caps, so that a request that a cap refuses takes no credit from the account's
+		 * other requests. Draws from all caps concurrently, so that several caps take one round trip.
+		 */
+		draw: ({ account, key, budgets }: DrawRequest, amount: NanoUsd): Promise<Shortage | null> =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
-		progress(hold, progress) {
+		/** Records in the journal, before a part of the answer is sent, the most that the client will then have received. */
+		progress(hold: Hold, progress: Progress) {
 			assert(hold.state === "held", "only a running request delivers");
 			assert(progress.delivered <= progress.bound, "a bound is not below what was delivered");
 			if (progress.bound <= hold.bound) return;
@@ -206,7 +174,8 @@ export function createLedger(
 			hold.progress = progress;
 		},
 
-		settle(hold, outcome) {
+		/** Ends a hold and charges its cost. On return the settlement is in the journal. */
+		settle(hold: Hold, outcome: Outcome): SettledEvent {
 			assert(hold.state === "held", "a hold is settled once");
 			if (closed) return leaveToReplay(hold);
 			const { costNanoUsd } = outcome;
@@ -232,7 +201,8 @@ export function createLedger(
 			return event;
 		},
 
-		durable(hold) {
+		/** Promise to await before sending bytes whose cost was recorded; undefined if the record is already durable. */
+		durable(hold: Hold): Promise<void> | undefined {
 			if (closed) return notOnRecord();
 			if (mode === "process") return undefined;
 			if (mode === "host") return journal.durable();
@@ -240,15 +210,18 @@ export function createLedger(
 			return hold.known;
 		},
 
-		settledDurable(hold) {
+		/** Promise to await before sending the last bytes; undefined if the settlement is already durable. */
+		settledDurable(hold: Hold): Promise<void> | undefined {
 			if (closed) return notOnRecord();
 			return mode === "host" ? journal.durable() : settling.get(hold);
 		},
-		answer: (budget, ticket) => slices.answer(budget, ticket),
-		limitChanged: (budget, lowered) => slices.limitChanged(budget, lowered),
-		slices: () => slices.all(),
+		answer: slices.answer,
+		limitChanged: slices.limitChanged,
+		/** All slices of this instance, for the checks of the books and for tests. */
+		slices: slices.all,
+		/** After the database server changed: sends the journal's settlements again. Returns how many the server lacked. */
 		sendAgain: () => writer.sendAgain(journal.settlements(writer.waiting)),
-		heldOf: (budget) => slices.get(budget)?.held ?? ZERO_USD,
+		heldOf: (budget: string): NanoUsd => slices.get(budget)?.held ?? ZERO_USD,
 
 		view: () => ({
 			epoch: options.epoch,
@@ -256,10 +229,12 @@ export function createLedger(
 			queued: writer.queued(),
 			oldestUnflushedMs: writer.oldestAgeMs(),
 			journal: journal.size(),
+			/** Sums over accounts' slices, at most a second old. Keys' slices are left out: they hold the same money. */
 			totals: slices.totals(),
 		}),
 
-		async retire(deadlineMs, onHandedBack) {
+		/** Waits for running requests until the deadline, then closes the leases. True if Postgres has all settlements. */
+		async retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean> {
 			retired = true;
 			const giveUpAtMs = clock.monotonicMs() + deadlineMs;
 			const late = () => new Error("not in time");

@@ -163,14 +163,7 @@ interface KeptJournal extends FoundJournal {
 	readonly ended: string;
 }
 
-export interface KeptJournals {
-	/** Keeps the journal of `owner` after all its settlements were stored; deletes it if `ended` is undefined. */
-	keep(claim: JournalClaim, owner: JournalOwner, ended: string | undefined): void;
-	/** Lists kept journals, after deleting those older than `keepMs`. */
-	list(): readonly KeptJournal[];
-	/** Deletes all kept journals to make room on a full disk. True if there were any. */
-	makeRoom(): boolean;
-}
+export type KeptJournals = ReturnType<typeof openKeptJournals>;
 
 /** Maximum bytes of all kept journals together; beyond it the oldest are deleted. */
 const KEPT_BYTES_MAX = 256 * 1024 * 1024;
@@ -178,7 +171,7 @@ const NOTE_NAME = "ended";
 
 export const KEEP_NONE: KeptJournals = { keep: (claim) => claim.disk.destroy(), list: () => [], makeRoom: () => false };
 
-export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number): KeptJournals {
+export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number) {
 	const removed = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
 	/** Kept journals, oldest first. */
@@ -205,7 +198,8 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 	}
 
 	return {
-		keep({ folder, disk }, { id, epoch }, ended) {
+		/** Keeps the journal of its owner after all its settlements were stored; deletes it if `ended` is undefined. */
+		keep({ folder, disk }: JournalClaim, { id, epoch }: JournalOwner, ended: string | undefined) {
 			if (keepMs === 0 || ended === undefined || bytesIn(folder) === 0) return disk.destroy();
 			try {
 				disk.freeReserve();
@@ -218,10 +212,12 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 				disk.destroy();
 			}
 		},
-		list() {
+		/** Lists kept journals, after deleting those older than `keepMs`. */
+		list(): readonly KeptJournal[] {
 			trim();
 			return all();
 		},
+		/** Deletes all kept journals to make room on a full disk. True if there were any. */
 		makeRoom() {
 			const found = all();
 			for (const { folder } of found) removed(folder);

@@ -24,35 +24,7 @@ export interface RequestLimits {
 	readonly tokensPerMinute: number | null;
 }
 
-/**
- * Limits of concurrent requests, and of requests and tokens per minute, across all instances. A key, a project, an
- * account, or an account with one model has such limits. Each instance counts within its share; shares move to where
- * requests arrive. Checks are synchronous; only a used-up share must be drawn from Postgres.
- */
-export interface KeyLimits {
-	/**
-	 * Counts a request and its tokens. Returns false if this instance's share is used up: then `draw` and call it again.
-	 * Throws rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`. `isAgain`: only tokens may refuse
-	 * it.
-	 */
-	enter(keyId: string, limits: RequestLimits, tokens: number, isAgain?: boolean): boolean;
-	/** Throws if `enter` would throw for a request of one token. Counts nothing. */
-	check(keyId: string, limits: RequestLimits): void;
-	/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
-	draw(keyId: string, limits: RequestLimits, tokens: number): Promise<void>;
-	/** Ends a request. `spare`: tokens counted at `enteredMs` (monotonic) and not used; negative if more were used. */
-	leave(keyId: string, spare: number, enteredMs: number): void;
-	/** Undoes an `enter` of the same event-loop tick. */
-	withdraw(keyId: string, tokens: number): void;
-	/** Number of the key's running requests on this instance. */
-	running(keyId: string): number;
-	rateLimitState(keyId: string, kind: WindowKind, limit: number): RateLimitState;
-	/** Returns unused parts of this key's shares, because another instance needs them. */
-	recall(keyId: string): void;
-	/** Returns the unused parts of all shares and stops. */
-	stop(): Promise<void>;
-}
-
+export type KeyLimits = ReturnType<typeof createKeyLimits>;
 type WindowKind = Exclude<LimitKind, "running">;
 
 /** State of a limit per minute as this instance knows it, without what others used since its last draw. */
@@ -83,13 +55,13 @@ const TICK_MS = 1_000;
 const KEYS_A_TICK = 4_000;
 const CONTESTED_MS = 5_000;
 
-export interface KeyLimitsDeps {
-	readonly clock: Clock;
-	/** Absent if this is the only instance, which needs no shares. */
-	readonly shared?: Omit<SharesDeps, "clock">;
-}
-
-export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
+/**
+ * Limits of concurrent requests, and of requests and tokens per minute, across all instances. A key, a project, an
+ * account, or an account with one model has such limits. Each instance counts within its share; shares move to where
+ * requests arrive. Checks are synchronous; only a used-up share must be drawn from Postgres. `shared` is absent if this
+ * is the only instance.
+ */
+export function createKeyLimits({ clock, shared }: { clock: Clock; shared?: Omit<SharesDeps, "clock"> }) {
 	const usages = new Map<string, Usage>();
 	const shares = shared === undefined ? undefined : createShares({ ...shared, clock });
 	let sweep = usages.entries();
@@ -175,7 +147,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	}
 
 	return {
-		check(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }) {
+		/** Throws if `enter` would throw for a request of one token. Counts nothing. */
+		check(keyId: string, { requestsPerMinute, concurrencyMax, tokensPerMinute }: RequestLimits) {
 			if (requestsPerMinute === null && concurrencyMax === null && tokensPerMinute === null) return;
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
@@ -183,7 +156,13 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			hasRoom(keyId, usage, "rate", requestsPerMinute, 1, nowMs);
 			hasRoom(keyId, usage, "tokens", tokensPerMinute, 1, nowMs);
 		},
-		enter(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens, isAgain = false) {
+		/**
+		 * Counts a request and its tokens. Returns false if this instance's share is used up: then `draw` and call it
+		 * again. Throws rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`. `isAgain`: only tokens
+		 * may refuse it.
+		 */
+		enter(keyId: string, limits: RequestLimits, tokens: number, isAgain = false): boolean {
+			const { requestsPerMinute, concurrencyMax, tokensPerMinute } = limits;
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
 			// Checks all three limits even if one returns false, because `hasRoom` throws if a request must be refused.
@@ -195,7 +174,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			usage.running += 1;
 			return true;
 		},
-		async draw(keyId, { requestsPerMinute, concurrencyMax, tokensPerMinute }, tokens) {
+		/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
+		async draw(keyId: string, { requestsPerMinute, concurrencyMax, tokensPerMinute }: RequestLimits, tokens: number) {
 			const usage = usageOf(keyId, clock.monotonicMs());
 			const limits = [
 				["running", concurrencyMax, 1] as const,
@@ -207,7 +187,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 				if (share && countOf(usage, kind, clock.monotonicMs()) > share.amount - size) await shares?.draw(share, size);
 			}
 		},
-		leave(keyId, spare, enteredMs) {
+		/** Ends a request. `spare`: tokens counted at `enteredMs` (monotonic) and not used; negative if more were used. */
+		leave(keyId: string, spare: number, enteredMs: number) {
 			const usage = running(keyId);
 			usage.running -= 1;
 			const nowMs = clock.monotonicMs();
@@ -218,14 +199,16 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			giveBackContested(usage.runningShare, nowMs);
 			if (spare !== 0) giveBackContested(usage.tokensShare, nowMs);
 		},
-		withdraw(keyId, tokens) {
+		/** Undoes an `enter` of the same event-loop tick. */
+		withdraw(keyId: string, tokens: number) {
 			const usage = running(keyId);
 			usage.running -= 1;
 			usage.count -= 1;
 			usage.tokens -= tokens;
 		},
-		running: (keyId) => usages.get(keyId)?.running ?? 0,
-		rateLimitState(keyId, kind, limit) {
+		/** Number of the key's running requests on this instance. */
+		running: (keyId: string) => usages.get(keyId)?.running ?? 0,
+		rateLimitState(keyId: string, kind: WindowKind, limit: number): RateLimitState {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
 			const share = usage[SHARE_OF[kind]];
@@ -233,7 +216,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			const remaining = Math.max(0, Math.floor(most - countOf(usage, kind, nowMs)));
 			return { limit, remaining, resetMs: (zeroAtMs(windowOf(usage, kind)) ?? nowMs) - nowMs };
 		},
-		recall(keyId) {
+		/** Returns unused parts of this key's shares, because another instance needs them. */
+		recall(keyId: string) {
 			const usage = usages.get(keyId);
 			if (usage === undefined) return;
 			for (const share of sharesOf(usage)) {
@@ -242,6 +226,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 				shares?.giveBack(share);
 			}
 		},
+		/** Returns the unused parts of all shares and stops. */
 		async stop() {
 			cancelTick();
 			for (const usage of usages.values()) for (const share of sharesOf(usage)) if (share) shares?.giveBack(share);

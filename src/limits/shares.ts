@@ -37,30 +37,7 @@ export interface Share {
 	answered: PromiseWithResolvers<void> | undefined;
 }
 
-export interface Shares {
-	/** Returns the share of a key's limit. Its amount may be zero. */
-	obtain(key: string, kind: LimitKind, used: () => number): Share;
-	release(share: Share): void;
-	/**
-	 * Resolves when a request of this size fits or no part of the limit is free, or when an earlier draw ends. Fault
-	 * service_unavailable if the store does not answer.
-	 */
-	draw(share: Share, size: number): Promise<void>;
-	/**
-	 * Applies the key's current limit. A grant made under a higher limit, or before the gate closed, may now belong to
-	 * other instances. So unused parts are returned at once, used ones when free, and grants in transit are rejected.
-	 */
-	limitTo(share: Share, limit: number): void;
-	giveBack(share: Share): void;
-	/**
-	 * Call it once a second. Repeats failed returns. After the gate has closed, also reports used parts, which may belong
-	 * to an ended epoch.
-	 */
-	tick(): void;
-	/** Resolves when all returns were stored or have failed. */
-	sent(): Promise<void>;
-}
-
+export type Shares = ReturnType<typeof createShares>;
 const ASKS_A_STATEMENT = 500;
 /** Milliseconds between the attempts of a draw, in which other instances can return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];
@@ -74,7 +51,7 @@ export interface SharesDeps {
 	readonly openings?: () => number;
 }
 
-export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
+export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps) {
 	/** Shares to send with the next call of the store. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
@@ -225,7 +202,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	return {
-		obtain(key, kind, used) {
+		/** Returns the share of a key's limit. Its amount may be zero. */
+		obtain(key: string, kind: LimitKind, used: () => number): Share {
 			let share = all.get(idOf({ key, kind }));
 			if (share === undefined) {
 				share = createShare(key, kind, used, openings());
@@ -235,19 +213,27 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			share.isReleased = false;
 			return share;
 		},
-		release(share) {
+		release(share: Share) {
 			share.isReleased = true;
 			share.amount = 0;
 			dirty.add(share);
 			kick();
 		},
-		draw(share, size) {
+		/**
+		 * Resolves when a request of this size fits or no part of the limit is free, or when an earlier draw ends. Fault
+		 * service_unavailable if the store does not answer.
+		 */
+		draw(share: Share, size: number): Promise<void> {
 			share.drawing ??= drawNow(share, size).finally(() => {
 				share.drawing = undefined;
 			});
 			return share.drawing;
 		},
-		limitTo(share, limit) {
+		/**
+		 * Applies the key's current limit. A grant made under a higher limit, or before the gate closed, may now belong to
+		 * other instances. So unused parts are returned at once, used ones when free, and grants in transit are rejected.
+		 */
+		limitTo(share: Share, limit: number) {
 			const opening = openings();
 			if (limit < share.limit || opening !== share.openings) share.isStale = true;
 			share.limit = limit;
@@ -255,6 +241,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			if (share.isStale) giveBack(share);
 		},
 		giveBack,
+		/**
+		 * Call it once a second. Repeats failed returns. After the gate has closed, also reports used parts, which may
+		 * belong to an ended epoch.
+		 */
 		tick() {
 			if (openings() !== reportedOpening) {
 				reportedOpening = openings();
@@ -262,6 +252,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			}
 			if (dirty.size > 0 || reporting !== undefined) kick();
 		},
+		/** Resolves when all returns were stored or have failed. */
 		async sent() {
 			while (sending !== undefined) await sending;
 		},

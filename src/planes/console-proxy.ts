@@ -16,11 +16,7 @@ import { createConsoleRequestLimit } from "./console-request-limit.ts";
 const AWAY_PAGE = String(awayPage);
 
 /** Forwards a gateway's page requests to the console process. */
-export interface ConsoleProxy {
-	handle(connection: Connection): Promise<Response>;
-	/** Why the last request to the console failed; undefined if it succeeded. */
-	problem(): string | undefined;
-}
+export type ConsoleProxy = ReturnType<typeof createConsoleProxy>;
 
 const AWAY_RETRY_S = 2;
 /** Style of this page, which its content security policy allows by hash. */
@@ -55,7 +51,7 @@ const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
  * Forwards requests to the console through a Unix socket. Sets `x-forwarded-for`, which the console trusts only on this
  * socket. Each request opens a new connection, because a reused one could lead to a console that is stopping.
  */
-export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
+export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }) {
 	const requestLimit = createConsoleRequestLimit();
 	let problem: string | undefined;
 	let quietUntilMs = 0;
@@ -136,7 +132,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	}
 
 	return {
-		async handle(connection) {
+		async handle(connection: Connection): Promise<Response> {
 			try {
 				return await pass(connection);
 			} catch (error) {
@@ -144,6 +140,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 				throw error;
 			}
 		},
+		/** Why the last request to the console failed; undefined if it succeeded. */
 		problem: () => problem,
 	};
 }

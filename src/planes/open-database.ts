@@ -8,21 +8,17 @@ import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { hasFunctionSet } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
-export interface OpenDatabase {
-	/** URL of a database with the complete schema and this version's SQL functions. */
-	readonly url: string;
-	/** Stops an embedded database; call it when all users have stopped. False if that failed. */
-	release(): Promise<boolean>;
-}
+export type OpenDatabase = Awaited<ReturnType<typeof openDatabase>>;
 
 /**
  * Opens the configured database or an embedded one, and completes its schema. Rejects once `leaving` aborts, because
- * another process's migration may take minutes; a started database is then stopped.
+ * another process's migration may take minutes; a started database is then stopped. `release` stops an embedded
+ * database; call it when all users have stopped. It resolves with false if that failed.
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
-): Promise<OpenDatabase> {
+) {
 	// After an upgrade the child processes may be newer than the supervisor that prepared the URL, so they check it.
 	if (config.databaseUrl !== null && config.runDir !== null && hasFunctionSet(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };

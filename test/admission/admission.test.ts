@@ -1,5 +1,10 @@
 import { expect, test } from "bun:test";
-import { type AdmissionRequest, type Admitted, createAdmission } from "../../src/admission/admission.ts";
+import {
+	type Admission,
+	type AdmissionRequest,
+	type Admitted,
+	createAdmission,
+} from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import type { Fault } from "../../src/base/fault.ts";
@@ -323,6 +328,10 @@ test("admission applies a project's models and archival to the project's keys", 
 	expect(state.reserved).toHaveLength(1);
 });
 
+function limitState(admission: Admission, key: KeyEntry, model?: Model, kind: "rate" | "tokens" = "rate") {
+	return admission.rateLimitState(key, admission.othersOf(key, model), kind);
+}
+
 test("admission counts all keys of a project against the project's limits", async () => {
 	for (const limit of [{ concurrencyMax: 2 }, { requestsPerMinute: 2 }]) {
 		const { admission, request, sister, key, project } = setUp({ requestsPerMinute: 100 }, limit);
@@ -334,9 +343,9 @@ test("admission counts all keys of a project against the project's limits", asyn
 			expect(refused).toMatchObject({ code: "rate_limit_exceeded", message });
 			expect(await codeOf(() => admission.check(by))).toBe("rate_limit_exceeded");
 		}
-		const own = Number(admission.rateLimitState({ ...key, project: null }, undefined, "rate")?.remaining);
+		const own = Number(admission.rateLimitState(key, [], "rate")?.remaining);
 		expect(own).toBe(99);
-		expect(admission.rateLimitState(key, undefined, "rate")?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
+		expect(limitState(admission, key)?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
 		admission.settle(first, outcome(1));
 		if ("concurrencyMax" in limit) expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 		Object.assign(project as ProjectEntry, { requestsPerMinute: null, concurrencyMax: null });
@@ -359,7 +368,7 @@ test.each(["key", "project", "account", "tag", "model"] as const)(
 			const model = { ...made.model, ...(holder === "model" ? { tokensPerMinute: 100 } : {}) };
 			return { ...made, model, upperBound: { ...made.upperBound, promptTokens: prompt } };
 		};
-		const remaining = () => admission.rateLimitState(key, asked(1, 1).model, "tokens")?.remaining;
+		const remaining = () => limitState(admission, key, asked(1, 1).model, "tokens")?.remaining;
 		const first = (await admission.admit(asked(20, 50))) as Admitted;
 		expect(remaining()).toBe(30);
 		const refused = await refusalOf(() => admission.admit(asked(0, 31)));
@@ -393,7 +402,7 @@ test.each(["project", "account", "model"] as const)(
 		Object.assign(holder, { tokensPerMinute: 10 });
 		expect(await codeOf(() => admission.admit({ ...asked, model }))).toBe("rate_limit_exceeded");
 		Object.assign(holder, { tokensPerMinute: 100 });
-		expect(admission.rateLimitState(key, model, "tokens")?.remaining).toBe(100);
+		expect(limitState(admission, key, model, "tokens")?.remaining).toBe(100);
 	},
 );
 
@@ -403,7 +412,7 @@ test("an account gets the limits of its first matching tag and its own token lim
 		({ tag, requestsPerMinute: 7, concurrencyMax: null, tokensPerMinute: tokens }) as const;
 	state.limits = { ...DEFAULT_LIMITS, accounts: [entry("large", 900), entry("small", 90), entry(null, 9)] };
 	const limitsNow = () =>
-		(["rate", "tokens"] as const).map((kind) => admission.rateLimitState(key, undefined, kind)?.limit);
+		(["rate", "tokens"] as const).map((kind) => limitState(admission, key, undefined, kind)?.limit);
 	expect(limitsNow()).toEqual([7, 9]);
 	key.account.tags = ["small"];
 	expect(limitsNow()).toEqual([7, 90]);

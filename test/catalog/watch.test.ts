@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import type { ReloadResult } from "../../src/catalog/catalog.ts";
-import { type CatalogWatch, watchCatalog } from "../../src/catalog/watch.ts";
+import { watchCatalog } from "../../src/catalog/watch.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
 let directory: string;
 let path: string;
-let watching: CatalogWatch | undefined;
+let watching: ReturnType<typeof watchCatalog> | undefined;
 
 beforeEach(() => {
 	directory = temporaryFolder();

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog } from "../../src/catalog/catalog.ts";
 import { createDeployments, deleteOldReports } from "../../src/deployments/deployments.ts";
-import { type ReportWriter, startReportWriter } from "../../src/deployments/report-writer.ts";
+import { startReportWriter } from "../../src/deployments/report-writer.ts";
 import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
 import { chatSpec } from "../catalog/model-specs.ts";
 import { withDatabase } from "../support/database.ts";
@@ -14,7 +14,7 @@ const database = await withDatabase();
 const { statements } = database;
 const clock = createManualClock();
 
-const writers: ReportWriter[] = [];
+const writers: ReturnType<typeof startReportWriter>[] = [];
 beforeEach(async () => {
 	for (const writer of writers.splice(0)) await writer.stop();
 	await database.sql`truncate gateway_report, instance_beat`;

@@ -22,9 +22,7 @@ export function startWatch<T>(
 		deps
 			.look()
 			.then(
-				(found) => {
-					last = found;
-				},
+				(found) => (last = found),
 				(error) => log.debug("a watched value could not be read", { what: options.what, error }),
 			)
 			.finally(() => {

@@ -42,10 +42,6 @@ export interface OperatorCost {
 	readonly output: number;
 }
 
-export interface BatchTerms {
-	readonly rateCard: RateCard | null;
-}
-
 /** One model server, as described in `tollgate.yaml`. */
 export interface UpstreamSpec {
 	/** Base URL with its path, without a final slash: `http://127.0.0.1:8000/v1`. */
@@ -72,7 +68,7 @@ export interface Model {
 	/** Endpoints of a chat model; empty for other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
 	/** Terms of managed batches; undefined if the model supports none. */
-	readonly batch?: BatchTerms;
+	readonly batch?: { readonly rateCard: RateCard | null };
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;

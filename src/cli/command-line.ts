@@ -28,9 +28,7 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 			subcommandDescription: (of) => of.summary(),
 		})
 		.configureOutput({
-			writeOut: (text) => {
-				help += text;
-			},
+			writeOut: (text) => (help += text),
 			writeErr: () => undefined,
 			getOutHelpWidth: () => WIDTH,
 			getErrHelpWidth: () => WIDTH,
@@ -47,16 +45,12 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	for (const command of commands) {
 		const leaf = addLeaf(program, command.name, command.summary);
 		const options = describe(leaf, command);
-		leaf.action(() => {
-			asked = { kind: "command", command, input: inputOf(command, options, leaf) };
-		});
+		leaf.action(() => void (asked = { kind: "command", command, input: inputOf(command, options, leaf) }));
 	}
 	addCommand(program, "help").summary("show this help, or the help of a command").usage("[COMMAND]");
 	addLeaf(program, "version", "show the version")
 		.usage("[options]")
-		.action(() => {
-			asked = { kind: "version" };
-		});
+		.action(() => void (asked = { kind: "version" }));
 	try {
 		program.parse(withoutHelpWord(argv), { from: "user" });
 	} catch (error) {

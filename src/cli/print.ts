@@ -8,9 +8,7 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
 	let last: Promise<void> = Promise.resolve();
-	const note = (error?: Error | null) => {
-		problem ??= error ?? undefined;
-	};
+	const note = (error?: Error | null) => (problem ??= error ?? undefined);
 	stream.on("error", note);
 	return {
 		text(text: string) {
@@ -38,9 +36,7 @@ const WAITS_MAX = 5;
 /** Resolves with `said`, or when no byte of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
-	const end = said.then(() => {
-		isSaid = true;
-	});
+	const end = said.then(() => (isSaid = true));
 	let before: number | undefined;
 	for (let wait = 0; wait < WAITS_MAX && !isSaid && unread() !== before; wait += 1) {
 		before = unread();

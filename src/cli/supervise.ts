@@ -21,12 +21,6 @@ import {
 } from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
-/** Command and environment for starting this program as a child process. */
-export interface ChildCommand {
-	readonly argv: readonly string[];
-	readonly env: Environment;
-}
-
 /** Longest time that the banner of the first run waits for the console. */
 const CONSOLE_WAIT_MS = 10_000;
 /** Time for the last settlements after the end of DRAIN_S. */
@@ -38,7 +32,11 @@ const STOP_MARGIN_MS = 10_000;
  * gateway dies before any gateway was ready, the exit code is 1. SIGHUP goes to the gateways. SIGUSR2 replaces all
  * processes, one after the other. SIGUSR1 toggles log level `debug` in all processes.
  */
-export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
+export async function supervise(
+	deps: ServeDeps,
+	config: Config,
+	command: { readonly argv: readonly string[]; readonly env: Environment },
+): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
 	// A signal during the preparation aborts it, and stops a database that the preparation started.
@@ -121,9 +119,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	});
 	for (const gateway of gateways) {
 		gateway.ready.then(
-			() => {
-				everReady = true;
-			},
+			() => (everReady = true),
 			() => {},
 		);
 	}

@@ -100,7 +100,5 @@ export function watchLiveness(
 	}
 
 	void watch();
-	return () => {
-		ended = true;
-	};
+	return () => (ended = true);
 }

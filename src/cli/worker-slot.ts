@@ -58,9 +58,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			},
 		});
 		worker.ready.then(
-			() => {
-				hasNoReadyWorker = false;
-			},
+			() => (hasNoReadyWorker = false),
 			() => {},
 		);
 		if (lastWord !== undefined) worker.say(() => lastWord);

@@ -41,9 +41,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	let cancel = later(CHECK_MS);
 
 	function later(delayMs: number): () => void {
-		return clock.after(delayMs, () => {
-			looking = look();
-		});
+		return clock.after(delayMs, () => (looking = look()));
 	}
 
 	async function look(): Promise<void> {

@@ -16,9 +16,7 @@ interface Line {
 export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
 	const line: Line = { broken: undefined };
 	const outcome = client.begin((scope) => onLine(line, scope, work)) as Promise<T>;
-	outcome.catch((error: Error) => {
-		line.broken ??= error;
-	});
+	outcome.catch((error: Error) => (line.broken ??= error));
 	return outcome;
 }
 

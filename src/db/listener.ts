@@ -54,9 +54,7 @@ export function createListener(
 		const hearing: Hearing = { link, client, isChecked: false, cancelProbe: () => {} };
 		present = hearing;
 		client.then(
-			() => {
-				hearing.isChecked = true;
-			},
+			() => (hearing.isChecked = true),
 			() => {
 				// Handled elsewhere: the caller of `subscribe` gets this error too.
 			},

@@ -158,9 +158,7 @@ export function waitForExit(child: ChildProcess): Promise<{ code: number | null;
 	return new Promise((resolve) => {
 		let output = "";
 		for (const pipe of [child.stdout, child.stderr]) {
-			pipe?.on("data", (chunk) => {
-				output += String(chunk);
-			});
+			pipe?.on("data", (chunk) => (output += String(chunk)));
 		}
 		child.on("error", (error) => resolve({ code: null, output: error.message }));
 		child.on("close", (code) => resolve({ code, output }));

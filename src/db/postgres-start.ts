@@ -150,9 +150,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	);
 	fs.closeSync(logFd);
 	const attempt: Attempt = { child, over: false };
-	child.on("exit", () => {
-		attempt.over = true;
-	});
+	child.on("exit", () => (attempt.over = true));
 	child.on("error", (error) => {
 		attempt.over = true;
 		log.error("the embedded PostgreSQL could not be started", { error });

@@ -178,9 +178,7 @@ export function startFileSweep(deps: { files: Pick<Files, "sweep">; clock: Clock
 
 	function wake(): void {
 		if (stopped) return;
-		cancel = clock.after(SWEEP_MS, () => {
-			sweeping = sweep().then(wake);
-		});
+		cancel = clock.after(SWEEP_MS, () => (sweeping = sweep().then(wake)));
 	}
 
 	wake();

@@ -11,16 +11,12 @@ import { errorResponse } from "./error-body.ts";
 import { addRoutes, createApiRoutes, type EndpointDeps } from "./routes.ts";
 import { loadKey } from "./serve/authenticate.ts";
 
-interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches"> {
-	readonly keyring: Pick<Keyring, "load">;
-}
-
 /**
  * Serves the console's requests to the public interface. A signed token names the API key instead of its secret.
  * Otherwise the requests are handled like public ones; an invalid token gets a 403.
  */
 export function createInternalApi(
-	deps: InternalDeps,
+	deps: Pick<EndpointDeps, "serve" | "files" | "batches"> & { readonly keyring: Pick<Keyring, "load"> },
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const { keyring } = deps;

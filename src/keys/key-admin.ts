@@ -25,14 +25,6 @@ export interface KeyMakerDeps {
 	readonly serviceName: string;
 }
 
-export interface NewKeySettings extends KeySettings {
-	readonly name: string;
-	readonly madeBy?: string;
-	readonly readsOnly?: boolean;
-	/** Maximum number of usable keys of the account; absent: no limit. */
-	readonly activeMost?: number;
-}
-
 /** Identifies a key. With an account id, a key of another account counts as unknown. */
 export interface KeyRef {
 	readonly id: string;
@@ -79,7 +71,13 @@ export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number):
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
-	settings: NewKeySettings,
+	settings: KeySettings & {
+		readonly name: string;
+		readonly madeBy?: string;
+		readonly readsOnly?: boolean;
+		/** Maximum number of usable keys of the account; absent: no limit. */
+		readonly activeMost?: number;
+	},
 	{ id, secret }: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 	act?: AuditNote,
 ) {
@@ -196,18 +194,12 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** Selects keys of an account: those of a person (see `key_is_of`) or of a project, or all if both are null. */
-export interface KeyFilter {
-	readonly personId?: string | null;
-	readonly projectId?: string | null;
-}
-
 /** Keys of an account, newest first, including revoked ones. */
 export async function listKeys(
 	statements: Statements,
 	accountId: string,
 	page: Page = {},
-	{ personId = null, projectId = null }: KeyFilter = {},
+	{ personId = null, projectId = null }: { readonly personId?: string | null; readonly projectId?: string | null } = {},
 ): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`

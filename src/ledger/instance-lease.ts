@@ -45,10 +45,6 @@ export interface InstanceLeaseParts extends EpochDeps {
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
 
-export interface HoldOptions extends EpochOptions {
-	fencedDrainMs?: number;
-}
-
 /** Channel on which `lease_recall` announces recalls. */
 const RECALL_CHANNEL = "tollgate_recall";
 const REJOIN_MS = 500;
@@ -116,7 +112,7 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
  * The process's right to admit requests: its current epoch with its ledger. `startInstanceLease` builds the parts for
  * this function; the simulation passes its own.
  */
-export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
+export async function holdInstanceLease(given: InstanceLeaseParts, options: EpochOptions & { fencedDrainMs?: number }) {
 	const joined: number[] = [];
 	const counts = given.counts ?? createLedgerCounts();
 	const parts = { ...given, counts, heartbeats: withNumbersOnce(given, joined) };
@@ -152,9 +148,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	/** Replays journals in the background. A crashed epoch's credit becomes available while its journal is read. */
 	function recoverSoon(): void {
-		recovering ??= recoverAll().finally(() => {
-			recovering = undefined;
-		});
+		recovering ??= recoverAll().finally(() => (recovering = undefined));
 	}
 
 	async function recoverAll(): Promise<void> {
@@ -214,9 +208,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	}
 
 	function replaceSoon(why?: string): void {
-		replacing = replace(why).finally(() => {
-			replacing = undefined;
-		});
+		replacing = replace(why).finally(() => (replacing = undefined));
 	}
 
 	/** Starts a new epoch after a fence. The old epoch's ledger settles its running requests in the background. */

@@ -146,9 +146,7 @@ export function createReconciler(deps: {
 	}
 
 	function start(by: string): Promise<BooksRun> {
-		running = lookNow(by).finally(() => {
-			running = undefined;
-		});
+		running = lookNow(by).finally(() => (running = undefined));
 		return running;
 	}
 

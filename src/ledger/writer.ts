@@ -158,9 +158,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function sendBatchAgain(columns: SettledColumns): Promise<number> {
 		let unknown = 0;
-		const counted = reportNewSettlements(store, (count) => {
-			unknown += count;
-		});
+		const counted = reportNewSettlements(store, (count) => (unknown += count));
 		let batch = columns;
 		while (batch.length > 0 && !isStopped()) {
 			try {

@@ -224,9 +224,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		 * service_unavailable if the store does not answer.
 		 */
 		draw(share: Share, size: number): Promise<void> {
-			share.drawing ??= drawNow(share, size).finally(() => {
-				share.drawing = undefined;
-			});
+			share.drawing ??= drawNow(share, size).finally(() => (share.drawing = undefined));
 			return share.drawing;
 		},
 		/**

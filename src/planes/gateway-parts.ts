@@ -65,16 +65,14 @@ export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps)
 
 type Opened = Pick<GatewayDeps, "db" | "clock" | "log" | "cleanup">;
 
-interface LeaseDeps extends Opened {
-	readonly keyring: Keyring;
-	readonly secrets: Pick<Secrets, "instanceId">;
-	onDiskFailed(error: unknown): void;
-}
-
 /** Opens the instance's lease, which contains its right to admit and its part of the credit. */
 export async function openLease(
 	config: Pick<Config, "dataDir" | "journal" | "journalKeepMs" | "leaseTtlMs">,
-	deps: LeaseDeps,
+	deps: Opened & {
+		readonly keyring: Keyring;
+		readonly secrets: Pick<Secrets, "instanceId">;
+		onDiskFailed(error: unknown): void;
+	},
 ): Promise<InstanceLease> {
 	const { db, clock, log, keyring } = deps;
 	const instanceLease = await startInstanceLease(

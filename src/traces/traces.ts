@@ -25,24 +25,21 @@ export interface CallTrace {
 	end(failure?: string, status?: number): void;
 }
 
-/** Facts about a settled attempt. */
-export interface SettledDetails {
-	readonly id: string;
-	readonly ending: string;
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	/** Charge in nano-dollars. */
-	readonly charged: number;
-	/** Milliseconds to the first token; null if there was none. */
-	readonly first: number | null;
-}
-
 /** Distributed tracing. Undefined if it is off, so that a request costs only one check. */
 export interface Traces {
 	/** Starts the trace of a request; undefined if the request is not traced. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
-	settled(facts: SettledDetails): void;
+	settled(facts: {
+		readonly id: string;
+		readonly ending: string;
+		readonly promptTokens: number;
+		readonly cachedTokens: number;
+		readonly completionTokens: number;
+		/** Charge in nano-dollars. */
+		readonly charged: number;
+		/** Milliseconds to the first token; null if there was none. */
+		readonly first: number | null;
+	}): void;
 	/** Sends the remaining spans within a few seconds. */
 	stop(): Promise<void>;
 }

@@ -42,9 +42,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			filename = name ?? "";
 			stream.on("data", (piece: Uint8Array) => void pieces.push(piece));
 			stream.on("error", malformed);
-			stream.on("end", () => {
-				fileEnded = true;
-			});
+			stream.on("end", () => (fileEnded = true));
 		})
 		.on("filesLimit", second)
 		.on("fieldsLimit", malformed)

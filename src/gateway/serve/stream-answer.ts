@@ -162,9 +162,7 @@ function take<Chunk extends OutputChunk>(
 /** Ends a complete stream. The settlement is durable before the last bytes are sent. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
-	const settled = streaming.settle("finished", 200, (bill) => {
-		ended = end(streaming, bill);
-	});
+	const settled = streaming.settle("finished", 200, (bill) => (ended = end(streaming, bill)));
 	if (settled) await settled;
 	await ended;
 }

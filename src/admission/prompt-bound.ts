@@ -73,9 +73,7 @@ function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	else addTextMeasure(measure, jsonOf(part), model);
 }
 
-function jsonOf(value: unknown): string {
-	return JSON.stringify(value) ?? "";
-}
+const jsonOf = (value: unknown): string => JSON.stringify(value) ?? "";
 
 /** Measures a text: its bytes, and the bytes that Unicode normalization may add. */
 export function measureText(text: string, model: Reader): TextMeasure {
@@ -106,9 +104,7 @@ export function isMostlyAscii(length: AsciiLength): boolean {
 }
 
 /** Maximum bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
-function normalizedMoreMax({ bytes, chars }: AsciiLength): number {
-	return NORMALIZED_MORE * (bytes - chars);
-}
+const normalizedMoreMax = ({ bytes, chars }: AsciiLength): number => NORMALIZED_MORE * (bytes - chars);
 
 /** Characters that are normalized in one step. Cutting a text between two steps can only lengthen the result. */
 const NORMALIZED_CHARS = 16_384;

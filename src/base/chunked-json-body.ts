@@ -92,9 +92,7 @@ function* slicesOf(text: string): Generator<string> {
 }
 
 /** True if the value is short enough to be serialized in one step. */
-function isShort(value: unknown): boolean {
-	return charsLeft(value, PIECE_CHARS) >= 0;
-}
+const isShort = (value: unknown): boolean => charsLeft(value, PIECE_CHARS) >= 0;
 
 /** `chars` minus the length of the value as JSON; stops at the first negative result. */
 function charsLeft(value: unknown, chars: number): number {

@@ -53,9 +53,7 @@ export function errorText(error: unknown): string {
 }
 
 /** The text of an error without the query that the query builder adds. */
-export function errorTextWithoutQuery(text: string): string {
-	return text.replace(QUERY_TEXT, "Failed query");
-}
+export const errorTextWithoutQuery = (text: string): string => text.replace(QUERY_TEXT, "Failed query");
 
 function messageOf(error: Error): string {
 	if (isOfQueryBuilder(error)) return "a statement failed";

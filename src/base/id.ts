@@ -1,14 +1,10 @@
 import { assert } from "./assert.ts";
 
 /** A sortable id: `prefix_` and the 32 hex digits of a UUIDv7. */
-export function newId(prefix: string): string {
-	return `${prefix}_${newUuid().replaceAll("-", "")}`;
-}
+export const newId = (prefix: string): string => `${prefix}_${newUuid().replaceAll("-", "")}`;
 
 /** A UUIDv7 in its usual form with dashes. */
-export function newUuid(): string {
-	return Bun.randomUUIDv7();
-}
+export const newUuid = (): string => Bun.randomUUIDv7();
 
 /** The public forms of a request's id, made from `uuid` or a new UUID. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
@@ -16,13 +12,9 @@ export function newRequestId(uuid = newUuid()): { uuid: string; requestId: strin
 	return { uuid, requestId: formatRequestId(hex), hex };
 }
 
-export function uuidHex(uuid: string): string {
-	return uuid.replaceAll("-", "");
-}
+export const uuidHex = (uuid: string): string => uuid.replaceAll("-", "");
 
-export function formatRequestId(hex: string): string {
-	return `req_${hex}`;
-}
+export const formatRequestId = (hex: string): string => `req_${hex}`;
 
 function uuidOfHex(hex: string): string {
 	assert(hex.length === 32, "a UUID has 32 hex digits");

@@ -1,7 +1,5 @@
 /** The word in lower case without separators, for comparison. */
-export function normalizeWord(word: string): string {
-	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
-}
+export const normalizeWord = (word: string): string => word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 
 /** True if inserting, removing, replacing or swapping one letter turns `b` into `a`. */
 export function isOneEditAway(a: string, b: string): boolean {

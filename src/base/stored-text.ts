@@ -7,9 +7,7 @@ import { Fault } from "./fault.ts";
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
 /** Replaces characters that Postgres cannot store by U+FFFD. */
-export function replaceUnstorable(text: string): string {
-	return text.replace(UNSTORABLE, "\u{fffd}");
-}
+export const replaceUnstorable = (text: string): string => text.replace(UNSTORABLE, "\u{fffd}");
 
 /** Fault `invalid_request`, naming the field, if Postgres cannot store a member's name or text of a parsed body. */
 export function assertStorable(body: unknown): void {

@@ -1,9 +1,7 @@
 import { createProcessorTurns } from "./processor-turns.ts";
 
 /** Resolves after the event loop has served timers and sockets once. */
-export function nextTurn(): Promise<void> {
-	return new Promise((resolve) => setImmediate(resolve));
-}
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * Resolves once per turn of the event loop for all callers in that turn, so that their next steps run back to back.

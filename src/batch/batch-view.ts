@@ -47,10 +47,6 @@ export function batchView(batch: BatchRecord) {
 	};
 }
 
-function seconds(ms: number): number {
-	return Math.floor(ms / 1000);
-}
+const seconds = (ms: number): number => Math.floor(ms / 1000);
 
-function secondsOrNull(ms: number | null): number | null {
-	return ms === null ? null : seconds(ms);
-}
+const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));

@@ -100,9 +100,7 @@ export function batchesUnavailable(): Fault {
 	return new Fault("service_unavailable", "Managed batches are not available: no model supports them.");
 }
 
-function unknown(): Fault {
-	return new Fault("not_found", "There is no such batch.");
-}
+const unknown = (): Fault => new Fault("not_found", "There is no such batch.");
 
 function badInput(message: string): Fault {
 	return new Fault("invalid_request", message, { param: "input_file_id" });

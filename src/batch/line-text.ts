@@ -58,9 +58,7 @@ export const CANCELLED_LINE_ERROR: LineError = {
 	message: "This request was not executed: the batch was cancelled before.",
 };
 
-function requestIdOf(uuid: string): string {
-	return `req_${uuid.replaceAll("-", "")}`;
-}
+const requestIdOf = (uuid: string): string => `req_${uuid.replaceAll("-", "")}`;
 
 /** Error of a line whose request the service itself interrupted. */
 export function interruptedError(uuid: string): LineError {
@@ -83,6 +81,4 @@ export function unansweredLine(customId: string, error: LineError, uuid = newUui
 	return `${JSON.stringify({ id: lineIdOf(uuid), custom_id: customId, response: null, error })}\n`;
 }
 
-function lineIdOf(uuid: string): string {
-	return `batch_req_${uuid.replaceAll("-", "")}`;
-}
+const lineIdOf = (uuid: string): string => `batch_req_${uuid.replaceAll("-", "")}`;

@@ -213,9 +213,7 @@ function createStore(deps: StoreDeps) {
 }
 
 /** Name under which versions of a model's batch rates are stored; `#` is not allowed in model ids. */
-function batchCardName(modelId: string): string {
-	return `${modelId}#batch`;
-}
+const batchCardName = (modelId: string): string => `${modelId}#batch`;
 
 function ratesToPin({ id, rates, batch }: ModelSpec): { id: string; rates: Rates }[] {
 	const lines = batch?.rates ? [{ id: batchCardName(id), rates: batch.rates }] : [];
@@ -239,9 +237,7 @@ function describeChange(before: CatalogSnapshot, after: CatalogSnapshot) {
 	};
 }
 
-function messageOf(error: unknown): string {
-	return error instanceof Error ? error.message : String(error);
-}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Finds or stores the rate cards of models. Known rates need no query, so servers can be changed during an outage. */
 async function price(

@@ -100,9 +100,7 @@ export function parseRateCard(row: RateCardColumns): RateCard {
 	return { id: row.id, version: row.version, ...buildRates((name) => Number(row[name]) as PicoUsdPerUnit) };
 }
 
-function unixSeconds(date: Date): number {
-	return Math.floor(date.getTime() / 1000);
-}
+const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
 export const RATE_NAMES = ["input", "cached_input", "output", "request", "image", "audio_second", "search"] as const;
 

@@ -92,9 +92,7 @@ function format(findings: readonly Finding[]): string {
 	return [...lines, "", end, ...(pages.length === 0 ? [] : ["Consequences:", ...pages])].join("\n");
 }
 
-function pageOf(area: CheckName): string {
-	return `src/ops/runbook.md#doctor-${area}`;
-}
+const pageOf = (area: CheckName): string => `src/ops/runbook.md#doctor-${area}`;
 
 async function askHealth(url: string): Promise<Response> {
 	try {

@@ -2,9 +2,7 @@
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Replaces control characters, so that a text of a customer cannot control the operator's terminal. */
-export function printable(text: string): string {
-	return text.replace(NOT_SHOWN, "\ufffd");
-}
+export const printable = (text: string): string => text.replace(NOT_SHOWN, "\ufffd");
 
 /** Like `printable`, but keeps line breaks. */
 export function printableLines(text: string): string {

@@ -56,9 +56,7 @@ export function parsePage(input: CommandInput): Page {
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
 }
 
-function shown(text: string): string {
-	return JSON.stringify(text.slice(0, 60));
-}
+const shown = (text: string): string => JSON.stringify(text.slice(0, 60));
 
 type Read = <Value>(
 	option: string,

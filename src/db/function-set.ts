@@ -112,9 +112,7 @@ export async function withFunctionSet(client: postgres.Sql, url: string): Promis
 }
 
 /** True if `withFunctionSet` of this version made the URL. */
-export function hasFunctionSet(url: string): boolean {
-	return url.includes(`search_path=${FUNCTION_SET}`);
-}
+export const hasFunctionSet = (url: string): boolean => url.includes(`search_path=${FUNCTION_SET}`);
 
 /** Removes the function schema from the search path, so that no tables are created in it. */
 export async function removeFunctionsFromPath(client: postgres.Sql): Promise<void> {
@@ -144,6 +142,4 @@ async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promi
 	return formatSearchPath((await searchPathNames(client)).filter((name) => !ANY_SET.test(name)));
 }
 
-function withFunctions(path: string): string {
-	return path === "" ? FUNCTION_SET : `${FUNCTION_SET}, ${path}`;
-}
+const withFunctions = (path: string): string => (path === "" ? FUNCTION_SET : `${FUNCTION_SET}, ${path}`);

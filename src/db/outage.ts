@@ -75,9 +75,7 @@ export function isDatabaseDown(error: unknown): boolean {
 	});
 }
 
-export function isConnectionLost(error: unknown): boolean {
-	return hasCause(error, endsConnection);
-}
+export const isConnectionLost = (error: unknown): boolean => hasCause(error, endsConnection);
 
 export function isServerError(error: unknown): boolean {
 	return hasCause(error, (cause) => "severity" in cause);

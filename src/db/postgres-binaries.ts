@@ -138,9 +138,7 @@ export function spawnPostgres(
 }
 
 /** Path of `folder` for a program that was started in it; except on Linux the plain path. */
-export function relativePath(folder: string): string {
-	return fs.existsSync(HERE) ? HERE : folder;
-}
+export const relativePath = (folder: string): string => (fs.existsSync(HERE) ? HERE : folder);
 
 /** Kills `child` if this process exits during `work`; the child would otherwise continue without a parent. */
 export async function killOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {

@@ -63,9 +63,7 @@ export function formatSearchPath(names: readonly string[]): string {
 	return names.map((name) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : quoteName(name))).join(", ");
 }
 
-export function quoteName(name: string): string {
-	return `"${name.replaceAll('"', '""')}"`;
-}
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 export async function setSearchPath(client: postgres.Sql | postgres.TransactionSql, path: string, isLocal = false) {
 	await client`select set_config('search_path', ${path}, ${isLocal})`;

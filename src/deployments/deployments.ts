@@ -123,6 +123,4 @@ function sumOf(a: ReplicaView, b: ReplicaView): ReplicaView {
 	};
 }
 
-function worse<T>(order: readonly T[], a: T, b: T): T {
-	return order.indexOf(a) >= order.indexOf(b) ? a : b;
-}
+const worse = <T>(order: readonly T[], a: T, b: T): T => (order.indexOf(a) >= order.indexOf(b) ? a : b);

@@ -68,9 +68,7 @@ function amountsOf({ availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableM
 	};
 }
 
-export function faultStatus(fault: Fault): number {
-	return ERRORS[fault.code].status;
-}
+export const faultStatus = (fault: Fault): number => ERRORS[fault.code].status;
 
 /** True if a retry would fail again. A 503 without `retry-after` means that the model is not offered. */
 export function isRetryUseless(fault: Fault): boolean {

@@ -110,9 +110,7 @@ function lastPart(url: string): string {
 }
 
 /** The path after `/v1/models/`, still encoded: Elysia's router would decode it or stop at an encoded slash. */
-function modelIdOf(url: string): string {
-	return new URL(url).pathname.slice("/v1/models/".length);
-}
+const modelIdOf = (url: string): string => new URL(url).pathname.slice("/v1/models/".length);
 
 function wrongMethod(allowed: string): Response {
 	const response = errorResponse(

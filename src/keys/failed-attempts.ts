@@ -102,6 +102,4 @@ export function addressSite(address: string): string {
 		.join(":");
 }
 
-function withoutZeros(group: string): string {
-	return group.replace(/^0+(?=.)/, "");
-}
+const withoutZeros = (group: string): string => group.replace(/^0+(?=.)/, "");

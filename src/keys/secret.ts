@@ -61,9 +61,7 @@ export const {
 	shown: shownParts,
 } = createSecretFormat<Secret>("sk");
 
-function withChecksum(body: string): string {
-	return body + checksum(body);
-}
+const withChecksum = (body: string): string => body + checksum(body);
 
 function checksum(body: string): string {
 	let rest = Bun.hash.crc32(body);

@@ -10,9 +10,7 @@ const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
  * True if a store to a page of the file that was written before never fails. On copy-on-write file systems (btrfs, ZFS)
  * and network file systems, a full disk would raise a signal that ends the process.
  */
-export function supportsMapping(systemType: number): boolean {
-	return SYSTEMS.has(systemType >>> 0);
-}
+export const supportsMapping = (systemType: number): boolean => SYSTEMS.has(systemType >>> 0);
 
 /**
  * A memory-mapped file, whose bytes survive a crash of the process. An append needs no system call and costs a sixth of

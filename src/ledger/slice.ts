@@ -67,9 +67,7 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 }
 
 /** True while other instances need credit of this budget. Free credit is then kept only for waiting requests. */
-export function isContested(slice: Slice, nowMs: number): boolean {
-	return slice.contestedUntilMs > nowMs;
-}
+export const isContested = (slice: Slice, nowMs: number): boolean => slice.contestedUntilMs > nowMs;
 
 export function holdCredit(slice: Slice, amount: NanoUsd): void {
 	slice.free = subUsd(slice.free, amount);

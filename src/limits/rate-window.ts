@@ -25,9 +25,7 @@ export const WINDOW_MS = 60_000;
  * Start of the window that contains `nowMs`, a minute of the wall clock. All instances use the same windows; otherwise
  * they would together admit more than the limit.
  */
-export function windowStart(nowMs: number, wallMs: number): number {
-	return nowMs - (wallMs % WINDOW_MS);
-}
+export const windowStart = (nowMs: number, wallMs: number): number => nowMs - (wallMs % WINDOW_MS);
 
 /** Largest expected difference between instances' clocks. */
 const APART_MS_MAX = 1_000;

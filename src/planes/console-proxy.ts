@@ -181,9 +181,7 @@ function checkBody(request: Request): void {
 		throw new Fault("payload_too_large", "The request is too large.");
 }
 
-function isChat(request: Request): boolean {
-	return new URL(request.url).pathname === CHAT_PATH;
-}
+const isChat = (request: Request): boolean => new URL(request.url).pathname === CHAT_PATH;
 
 function awayResponse(request: Request): Response {
 	const { requestId } = newRequestId();

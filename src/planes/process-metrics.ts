@@ -138,6 +138,4 @@ function isSameSecret(given: string, expected: string): boolean {
 	return timingSafeEqual(sha256(given), sha256(expected));
 }
 
-function sha256(text: string): Buffer {
-	return createHash("sha256").update(text).digest();
-}
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();

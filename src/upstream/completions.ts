@@ -253,6 +253,4 @@ function topOf(value: unknown): JsonObject | null {
 	return Object.fromEntries(Object.entries(source).filter(([, logprob]) => typeof logprob === "number"));
 }
 
-function numberOrNull(value: unknown): number | null {
-	return typeof value === "number" ? value : null;
-}
+const numberOrNull = (value: unknown): number | null => (typeof value === "number" ? value : null);

@@ -115,9 +115,7 @@ function isSameModel(id: string, { model, dialect }: UpstreamSpec): boolean {
 	return id === model || (dialect === "ollama" && id === `${model}:latest`);
 }
 
-function rootOf({ url }: UpstreamSpec): string {
-	return url.replace(/\/v1$/, "");
-}
+const rootOf = ({ url }: UpstreamSpec): string => url.replace(/\/v1$/, "");
 
 function serverAt({ apiKey }: UpstreamSpec, origin: string): LocalServer {
 	const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };

@@ -104,9 +104,7 @@ export function createOutcome(bill: Bill, facts: OutcomeDetails): Outcome {
 }
 
 /** Rounds milliseconds to microseconds, because more digits would only lengthen the stored record. */
-function wholeMicros(ms: number): number {
-	return Math.round(ms * 1_000) / 1_000;
-}
+const wholeMicros = (ms: number): number => Math.round(ms * 1_000) / 1_000;
 
 /** The bill with the amount that the ledger charged, so that the client sees exactly this amount. */
 export function settledBill(event: SettledEvent): Bill {

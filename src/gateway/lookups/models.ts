@@ -97,9 +97,7 @@ function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
 	};
 }
 
-function ownerOf(id: string): string {
-	return id.includes("/") ? (id.split("/")[0] as string) : "tollgate";
-}
+const ownerOf = (id: string): string => (id.includes("/") ? (id.split("/")[0] as string) : "tollgate");
 
 function architectureOf(input: readonly string[], output: readonly string[]) {
 	return { modality: `${input.join("+")}->${output.join("+")}`, input_modalities: input, output_modalities: output };

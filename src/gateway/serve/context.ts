@@ -146,9 +146,7 @@ export function nextContext(context: RequestContext, clock: Clock): RequestConte
 }
 
 /** An id whose next 255 ids are reserved for further attempts, so that the first id leads to all usage records. */
-export function firstAttemptUuid(): string {
-	return `${newUuid().slice(0, -2)}00`;
-}
+export const firstAttemptUuid = (): string => `${newUuid().slice(0, -2)}00`;
 
 function nextAttemptUuid(uuid: string): string {
 	const place = Number.parseInt(uuid.slice(-2), 16) + 1;

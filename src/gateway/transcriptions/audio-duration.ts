@@ -57,13 +57,9 @@ async function measured(file: Blob): Promise<MeasuredRecording> {
 	}
 }
 
-function wholeSeconds(seconds: number): number {
-	return Math.max(1, Math.ceil(seconds - ROUNDING_S));
-}
+const wholeSeconds = (seconds: number): number => Math.max(1, Math.ceil(seconds - ROUNDING_S));
 
-function isFarLess(seconds: number, than: number): boolean {
-	return seconds < than * SHARE_MIN - GRACE_S;
-}
+const isFarLess = (seconds: number, than: number): boolean => seconds < than * SHARE_MIN - GRACE_S;
 
 /** Detects the format by the first bytes after tags, as decoders do. Ignores file name and content type. */
 function* walkRecording(size: number): RecordingWalk {

@@ -153,9 +153,7 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 	};
 }
 
-function sizeOf(text: string): OutputSize {
-	return { bytes: Buffer.byteLength(text), chunks: 0 };
-}
+const sizeOf = (text: string): OutputSize => ({ bytes: Buffer.byteLength(text), chunks: 0 });
 
 /** Speech has about fifteen bytes of text per second. The higher figure here results in fewer charged seconds. */
 const TEXT_BYTES_PER_SECOND = 20;

@@ -240,10 +240,6 @@ export function readRetryAfter(headers: Headers): number | undefined {
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
 
 /** True if the connection was refused because no process listens at the address. */
-export function isRefused(error: unknown): boolean {
-	return REFUSED.has(connectionErrorCode(error));
-}
+export const isRefused = (error: unknown): boolean => REFUSED.has(connectionErrorCode(error));
 
-export function connectionErrorCode(error: unknown): string {
-	return asText(asObject(error)?.code) ?? "";
-}
+export const connectionErrorCode = (error: unknown): string => asText(asObject(error)?.code) ?? "";

@@ -115,9 +115,10 @@ function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Re
 }
 
 /** A separate function: a closure in the loop would keep the loop's variables for every request. */
-function abortOf(asking: AbortController): () => void {
-	return () => asking.abort();
-}
+const abortOf =
+	(asking: AbortController): (() => void) =>
+	() =>
+		asking.abort();
 
 interface Failed {
 	readonly ticket: Ticket;

@@ -56,9 +56,7 @@ interface OtherFields {
 	sources: AnswerFields | undefined;
 }
 
-export function newOtherFields(): OtherFields {
-	return { about: undefined, sources: undefined };
-}
+export const newOtherFields = (): OtherFields => ({ about: undefined, sources: undefined });
 
 /** Reads the fields of an event or of a complete answer. Returns true if `sources` changed. */
 export function updateOtherFields(soFar: OtherFields, event: JsonObject): boolean {

@@ -214,9 +214,7 @@ function callsOf(progress: ChoiceProgress): ToolCalls {
 	return progress.toolCalls;
 }
 
-function bytesOf(text: string | undefined): number {
-	return text === undefined ? 0 : Buffer.byteLength(text);
-}
+const bytesOf = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
 
 /** Texts of a message's `content`, which may be a string or a list of parts. */
 interface Content {

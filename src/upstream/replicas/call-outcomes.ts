@@ -99,9 +99,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	};
 }
 
-export function isOwnFailure({ verdict }: RecordedOutcome): boolean {
-	return verdict === "failed";
-}
+export const isOwnFailure = ({ verdict }: RecordedOutcome): boolean => verdict === "failed";
 
 function isFailure({ verdict }: RecordedOutcome): boolean {
 	return verdict === "failed" || verdict === "suspect";

@@ -61,6 +61,4 @@ export function createOutputEstimator() {
 	};
 }
 
-function rateOf({ tokens, amount }: Measure): number {
-	return tokens / amount;
-}
+const rateOf = ({ tokens, amount }: Measure): number => tokens / amount;

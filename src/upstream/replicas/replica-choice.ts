@@ -119,9 +119,7 @@ function isFree(replica: Replica, { exclude, accountId }: Asked): boolean {
 }
 
 /** Share of the capacity that would be occupied with one more call. */
-function loadOf(replica: Replica): number {
-	return (replica.inFlight() + 1) / replica.capacity();
-}
+const loadOf = (replica: Replica): number => (replica.inFlight() + 1) / replica.capacity();
 
 /** Spreads 32 bits evenly (finalizer of MurmurHash3). */
 function mixed(bits: number): number {

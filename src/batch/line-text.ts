@@ -61,14 +61,12 @@ export const CANCELLED_LINE_ERROR: LineError = {
 const requestIdOf = (uuid: string): string => `req_${uuid.replaceAll("-", "")}`;
 
 /** Error of a line whose request the service itself interrupted. */
-export function interruptedError(uuid: string): LineError {
-	return {
-		code: "batch_line_interrupted",
-		message:
-			"The service failed during this request and does not repeat it. See its charge at GET /v1/usage/{request_id}.",
-		request_id: requestIdOf(uuid),
-	};
-}
+export const interruptedError = (uuid: string): LineError => ({
+	code: "batch_line_interrupted",
+	message:
+		"The service failed during this request and does not repeat it. See its charge at GET /v1/usage/{request_id}.",
+	request_id: requestIdOf(uuid),
+});
 
 /** Line for the output file, or for the error file if the status is not 2xx. `body`: the answer's JSON. */
 export function answeredLine(customId: string, uuid: string, status: number, body: string): string {

@@ -115,17 +115,15 @@ export type WrittenRates = Readonly<Record<RateName, string>>;
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
 
 /** Builds rates by calling `rate` with each name as used in `tollgate.yaml` and in the table `rate_card`. */
-export function buildRates(rate: (name: RateName) => PicoUsdPerUnit): Rates {
-	return {
-		input: rate("input"),
-		cachedInput: rate("cached_input"),
-		output: rate("output"),
-		request: rate("request"),
-		image: rate("image"),
-		audioSecond: rate("audio_second"),
-		search: rate("search"),
-	};
-}
+export const buildRates = (rate: (name: RateName) => PicoUsdPerUnit): Rates => ({
+	input: rate("input"),
+	cachedInput: rate("cached_input"),
+	output: rate("output"),
+	request: rate("request"),
+	image: rate("image"),
+	audioSecond: rate("audio_second"),
+	search: rate("search"),
+});
 
 export function readRate(rates: Rates, name: RateName): PicoUsdPerUnit {
 	if (name === "cached_input") return rates.cachedInput;

@@ -137,13 +137,11 @@ function pauseText({ paused, expires_at }: RemoteBatch): string {
 	return `paused: ${paused?.message} The batch continues when this is fixed, until ${until} UTC.`;
 }
 
-function interrupted(batchId: string): CommandOutput {
-	return {
-		json: { batch: { id: batchId }, interrupted: true },
-		text: `${batchId} keeps running. Run the same command again to follow it and download the results.`,
-		exitCode: EXIT_INTERRUPTED,
-	};
-}
+const interrupted = (batchId: string): CommandOutput => ({
+	json: { batch: { id: batchId }, interrupted: true },
+	text: `${batchId} keeps running. Run the same command again to follow it and download the results.`,
+	exitCode: EXIT_INTERRUPTED,
+});
 
 /** Formats one status line: bar, progress, cost, remaining time. */
 export function progressText(batch: RemoteBatch, nowMs: number): string {

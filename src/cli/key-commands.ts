@@ -80,13 +80,11 @@ export const keyCommands: CommandRuns = {
 	},
 };
 
-export function formatNewKey({ id, secret }: { id: string; secret: string }, kind = "key") {
-	return {
-		json: { id, secret },
-		text: `created ${kind} ${id}\n\n  ${secret}\n\nThe secret is shown only once.`,
-		ifLost: `revoke ${id}, because its secret is lost`,
-	};
-}
+export const formatNewKey = ({ id, secret }: { id: string; secret: string }, kind = "key") => ({
+	json: { id, secret },
+	text: `created ${kind} ${id}\n\n  ${secret}\n\nThe secret is shown only once.`,
+	ifLost: `revoke ${id}, because its secret is lost`,
+});
 
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();

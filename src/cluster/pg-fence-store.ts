@@ -44,12 +44,10 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 	};
 }
 
-function instanceOf(row: BeatRow): LaggingInstance {
-	return {
-		id: row.id,
-		epoch: row.epoch,
-		beat: Number(row.beat),
-		ttlMs: row.ttl_ms,
-		leaseUntilMs: row.lease_until.getTime(),
-	};
-}
+const instanceOf = (row: BeatRow): LaggingInstance => ({
+	id: row.id,
+	epoch: row.epoch,
+	beat: Number(row.beat),
+	ttlMs: row.ttl_ms,
+	leaseUntilMs: row.lease_until.getTime(),
+});

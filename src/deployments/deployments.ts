@@ -109,18 +109,16 @@ function together(views: readonly ReplicaView[]): ReplicaView[] {
 	return [...found.values()];
 }
 
-function sumOf(a: ReplicaView, b: ReplicaView): ReplicaView {
-	return {
-		...a,
-		health: worse(HEALTHS, a.health, b.health),
-		breaker: worse(BREAKERS, a.breaker, b.breaker),
-		inFlight: a.inFlight + b.inFlight,
-		promptTokens: a.promptTokens + b.promptTokens,
-		cachedTokens: a.cachedTokens + b.cachedTokens,
-		waitMs: Math.max(a.waitMs, b.waitMs),
-		maxConcurrency: a.maxConcurrency + b.maxConcurrency,
-		draining: a.draining && b.draining,
-	};
-}
+const sumOf = (a: ReplicaView, b: ReplicaView): ReplicaView => ({
+	...a,
+	health: worse(HEALTHS, a.health, b.health),
+	breaker: worse(BREAKERS, a.breaker, b.breaker),
+	inFlight: a.inFlight + b.inFlight,
+	promptTokens: a.promptTokens + b.promptTokens,
+	cachedTokens: a.cachedTokens + b.cachedTokens,
+	waitMs: Math.max(a.waitMs, b.waitMs),
+	maxConcurrency: a.maxConcurrency + b.maxConcurrency,
+	draining: a.draining && b.draining,
+});
 
 const worse = <T>(order: readonly T[], a: T, b: T): T => (order.indexOf(a) >= order.indexOf(b) ? a : b);

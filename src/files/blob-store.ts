@@ -92,36 +92,34 @@ const PIECE_BYTES = 256 * 1024;
  * Stores blobs in a table, for instances that share only the database. `statements` should be a separate client, so
  * that other queries need not wait for megabytes.
  */
-export function createPostgresBlobs({ statements }: { statements: Statements }): BlobStore {
-	return {
-		name: "postgres",
-		async put(fileId, blob, bytes) {
-			for (let piece = 0; piece * PIECE_BYTES < bytes.length; piece += 1) {
-				const part = bytes.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);
-				await statements`
+export const createPostgresBlobs = ({ statements }: { statements: Statements }): BlobStore => ({
+	name: "postgres",
+	async put(fileId, blob, bytes) {
+		for (let piece = 0; piece * PIECE_BYTES < bytes.length; piece += 1) {
+			const part = bytes.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);
+			await statements`
 					insert into stored_blob (file_id, name, piece, bytes) values (${fileId}, ${blob}, ${piece}, ${part})
 					on conflict do nothing`;
-			}
-		},
-		async read(fileId, blob, start, end) {
-			const found: Uint8Array[] = [];
-			for (let piece = Math.floor(start / PIECE_BYTES); piece * PIECE_BYTES < end; piece += 1) {
-				const first = piece * PIECE_BYTES;
-				const from = Math.max(start - first, 0);
-				const length = Math.min(end - first, PIECE_BYTES) - from;
-				const [row] = await statements<{ bytes: Uint8Array }>`
+		}
+	},
+	async read(fileId, blob, start, end) {
+		const found: Uint8Array[] = [];
+		for (let piece = Math.floor(start / PIECE_BYTES); piece * PIECE_BYTES < end; piece += 1) {
+			const first = piece * PIECE_BYTES;
+			const from = Math.max(start - first, 0);
+			const length = Math.min(end - first, PIECE_BYTES) - from;
+			const [row] = await statements<{ bytes: Uint8Array }>`
 					select substring(bytes from ${from + 1}::int for ${length}::int) as bytes from stored_blob
 					where file_id = ${fileId} and name = ${blob} and piece = ${piece}`;
-				if (row?.bytes.length !== length) throw new BytesLost("a blob in the database is shorter than it was");
-				found.push(row.bytes);
-			}
-			return Buffer.concat(found);
-		},
-		async removeFile(fileId) {
-			await statements`delete from stored_blob where file_id = ${fileId}`;
-		},
-	};
-}
+			if (row?.bytes.length !== length) throw new BytesLost("a blob in the database is shorter than it was");
+			found.push(row.bytes);
+		}
+		return Buffer.concat(found);
+	},
+	async removeFile(fileId) {
+		await statements`delete from stored_blob where file_id = ${fileId}`;
+	},
+});
 
 /** Deadline for transferring one part of some megabytes. */
 const DEADLINE_MS = 60_000;

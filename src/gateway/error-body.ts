@@ -59,14 +59,12 @@ export function errorBody(fault: Fault, language: Language = ENGLISH) {
 }
 
 /** Fields of a 402's `error`: amounts as decimal US dollars, and the largest affordable `max_tokens`. */
-function amountsOf({ availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens }: CreditShortage) {
-	return {
-		available_usd: formatUsd(availableNanoUsd),
-		held_usd: formatUsd(heldNanoUsd),
-		required_usd: formatUsd(requiredNanoUsd),
-		...(affordableMaxTokens === null ? {} : { affordable_max_tokens: affordableMaxTokens }),
-	};
-}
+const amountsOf = ({ availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens }: CreditShortage) => ({
+	available_usd: formatUsd(availableNanoUsd),
+	held_usd: formatUsd(heldNanoUsd),
+	required_usd: formatUsd(requiredNanoUsd),
+	...(affordableMaxTokens === null ? {} : { affordable_max_tokens: affordableMaxTokens }),
+});
 
 export const faultStatus = (fault: Fault): number => ERRORS[fault.code].status;
 

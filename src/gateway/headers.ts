@@ -41,14 +41,12 @@ function ignoredHeader(ignored: readonly string[]): string | undefined {
 	return [...shown, ...(more > 0 ? [`+${more}`] : [])].join(", ");
 }
 
-export function jsonHeaders(requestId: string): Record<string, string> {
-	return {
-		"content-type": "application/json",
-		"cache-control": "no-store",
-		"x-content-type-options": "nosniff",
-		"x-request-id": requestId,
-	};
-}
+export const jsonHeaders = (requestId: string): Record<string, string> => ({
+	"content-type": "application/json",
+	"cache-control": "no-store",
+	"x-content-type-options": "nosniff",
+	"x-request-id": requestId,
+});
 
 const rateHeaders = (what: string) =>
 	[`x-ratelimit-limit-${what}`, `x-ratelimit-remaining-${what}`, `x-ratelimit-reset-${what}`] as const;

@@ -187,19 +187,17 @@ interface AccountRow {
 	etag: string;
 }
 
-function recordOf(row: AccountRow): AccountRecord {
-	return {
-		id: row.id,
-		email: row.email,
-		name: row.name,
-		state: row.state,
-		signedInAtMs: row.signed_in_at?.getTime() ?? null,
-		toppedUp: row.topped_up,
-		timeZone: row.time_zone,
-		tags: row.tags,
-		tokensPerMinute: row.tokens_per_minute,
-		agreements: row.agreements,
-		createdAtMs: row.created_at.getTime(),
-		etag: row.etag,
-	};
-}
+const recordOf = (row: AccountRow): AccountRecord => ({
+	id: row.id,
+	email: row.email,
+	name: row.name,
+	state: row.state,
+	signedInAtMs: row.signed_in_at?.getTime() ?? null,
+	toppedUp: row.topped_up,
+	timeZone: row.time_zone,
+	tags: row.tags,
+	tokensPerMinute: row.tokens_per_minute,
+	agreements: row.agreements,
+	createdAtMs: row.created_at.getTime(),
+	etag: row.etag,
+});

@@ -232,24 +232,22 @@ interface KeyRow extends LimitedRow {
 	etag: string;
 }
 
-function recordOf(row: KeyRow): KeyRecord {
-	return {
-		id: row.id,
-		accountId: row.account_id,
-		name: row.name,
-		prefix: row.prefix,
-		lastFour: row.last_four,
-		state: row.state,
-		...toLimitedRecord(row),
-		expiresAtMs: row.expires_at?.getTime() ?? null,
-		readsOnly: row.reads_only,
-		projectId: row.project_id,
-		projectName: row.project_name,
-		projectState: row.project_state,
-		replacedBy: row.replaced_by,
-		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
-		createdAtMs: row.created_at.getTime(),
-		revokedAtMs: row.revoked_at?.getTime() ?? null,
-		etag: row.etag,
-	};
-}
+const recordOf = (row: KeyRow): KeyRecord => ({
+	id: row.id,
+	accountId: row.account_id,
+	name: row.name,
+	prefix: row.prefix,
+	lastFour: row.last_four,
+	state: row.state,
+	...toLimitedRecord(row),
+	expiresAtMs: row.expires_at?.getTime() ?? null,
+	readsOnly: row.reads_only,
+	projectId: row.project_id,
+	projectName: row.project_name,
+	projectState: row.project_state,
+	replacedBy: row.replaced_by,
+	lastUsedAtMs: row.last_used_at?.getTime() ?? null,
+	createdAtMs: row.created_at.getTime(),
+	revokedAtMs: row.revoked_at?.getTime() ?? null,
+	etag: row.etag,
+});

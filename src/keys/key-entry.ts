@@ -46,18 +46,16 @@ export function setProjectFields(entry: ProjectEntry, fields: ProjectFields): Pr
 	return Object.assign(entry, { state: fields.state }, limitsOf(fields));
 }
 
-function limitsOf(fields: LimitedFields): LimitedEntry {
-	return {
-		name: fields.name,
-		capNanoUsd: fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd),
-		capPeriod: fields.capPeriod,
-		period: null,
-		models: fields.models === null || fields.models.length === 0 ? null : new Set(fields.models),
-		requestsPerMinute: fields.requestsPerMinute,
-		concurrencyMax: fields.concurrencyMax,
-		tokensPerMinute: fields.tokensPerMinute,
-	};
-}
+const limitsOf = (fields: LimitedFields): LimitedEntry => ({
+	name: fields.name,
+	capNanoUsd: fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd),
+	capPeriod: fields.capPeriod,
+	period: null,
+	models: fields.models === null || fields.models.length === 0 ? null : new Set(fields.models),
+	requestsPerMinute: fields.requestsPerMinute,
+	concurrencyMax: fields.concurrencyMax,
+	tokensPerMinute: fields.tokensPerMinute,
+});
 
 /** An account in memory. All its keys share this object, which is changed in place. */
 export interface AccountEntry {

@@ -33,18 +33,16 @@ export interface LimitedRow {
 	tokens_per_minute: number | null;
 }
 
-export function toLimitedRecord(row: LimitedRow): LimitedRecord {
-	return {
-		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
-		capPeriod: row.cap_period,
-		capSpentNanoUsd: displaySumOfColumn(row.cap_spent),
-		absentNanoUsd: nanoUsdOfColumn(row.absent),
-		capRenewsAtMs:
-			row.cap_period === "lifetime" ? null : periodAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
-		spentNanoUsd: displaySumOfColumn(row.spent),
-		models: row.models,
-		requestsPerMinute: row.requests_per_minute,
-		concurrencyMax: row.concurrency_max,
-		tokensPerMinute: row.tokens_per_minute,
-	};
-}
+export const toLimitedRecord = (row: LimitedRow): LimitedRecord => ({
+	capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
+	capPeriod: row.cap_period,
+	capSpentNanoUsd: displaySumOfColumn(row.cap_spent),
+	absentNanoUsd: nanoUsdOfColumn(row.absent),
+	capRenewsAtMs:
+		row.cap_period === "lifetime" ? null : periodAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
+	spentNanoUsd: displaySumOfColumn(row.spent),
+	models: row.models,
+	requestsPerMinute: row.requests_per_minute,
+	concurrencyMax: row.concurrency_max,
+	tokensPerMinute: row.tokens_per_minute,
+});

@@ -137,16 +137,14 @@ interface ProjectRow extends LimitedRow {
 	etag: string;
 }
 
-function recordOf(row: ProjectRow): ProjectRecord {
-	return {
-		id: row.id,
-		accountId: row.account_id,
-		name: row.name,
-		state: row.state,
-		...toLimitedRecord(row),
-		keys: Number(row.keys),
-		createdAtMs: row.created_at.getTime(),
-		archivedAtMs: row.archived_at?.getTime() ?? null,
-		etag: row.etag,
-	};
-}
+const recordOf = (row: ProjectRow): ProjectRecord => ({
+	id: row.id,
+	accountId: row.account_id,
+	name: row.name,
+	state: row.state,
+	...toLimitedRecord(row),
+	keys: Number(row.keys),
+	createdAtMs: row.created_at.getTime(),
+	archivedAtMs: row.archived_at?.getTime() ?? null,
+	etag: row.etag,
+});

@@ -213,14 +213,12 @@ async function joinUnused(
 	}
 }
 
-function heartbeatOptions({ instanceId, leaseTtlMs }: EpochOptions) {
-	return {
-		id: instanceId,
-		ttlMs: leaseTtlMs,
-		marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),
-		heartbeatMs: Math.min(HEARTBEAT_MS, leaseTtlMs / 5),
-	};
-}
+const heartbeatOptions = ({ instanceId, leaseTtlMs }: EpochOptions) => ({
+	id: instanceId,
+	ttlMs: leaseTtlMs,
+	marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),
+	heartbeatMs: Math.min(HEARTBEAT_MS, leaseTtlMs / 5),
+});
 
 function buildLedger(
 	parts: EpochDeps,

@@ -287,13 +287,11 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Epoc
  * Avoids epoch numbers that a journal on this DATA_DIR already has. A restored database server, or one that lost its
  * last commits, may issue a number again; late messages of the earlier epoch would then count for the new one.
  */
-function withNumbersOnce({ heartbeats, journals }: InstanceLeaseParts, joined: number[]): HeartbeatStore {
-	return {
-		...heartbeats,
-		async join(id, ttlMs) {
-			const number = await heartbeats.join(id, ttlMs, Math.max(joined.at(-1) ?? 0, journals.lastEpoch(id)));
-			joined.push(number);
-			return number;
-		},
-	};
-}
+const withNumbersOnce = ({ heartbeats, journals }: InstanceLeaseParts, joined: number[]): HeartbeatStore => ({
+	...heartbeats,
+	async join(id, ttlMs) {
+		const number = await heartbeats.join(id, ttlMs, Math.max(joined.at(-1) ?? 0, journals.lastEpoch(id)));
+		joined.push(number);
+		return number;
+	},
+});

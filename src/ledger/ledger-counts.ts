@@ -79,21 +79,19 @@ export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store
 }
 
 /** Wraps a store so that `onNew` receives the number of settlements that the database did not have. */
-export function reportNewSettlements(store: LedgerStore, onNew: (count: number) => void): LedgerStore {
-	return {
-		...store,
-		async flush(settled, openJson) {
-			const flushed = await store.flush(settled, openJson);
-			onNew(flushed.fresh);
-			return flushed;
-		},
-		async settleLate(eventJson) {
-			const off = await store.settleLate(eventJson);
-			if (off !== undefined) onNew(1);
-			return off;
-		},
-	};
-}
+export const reportNewSettlements = (store: LedgerStore, onNew: (count: number) => void): LedgerStore => ({
+	...store,
+	async flush(settled, openJson) {
+		const flushed = await store.flush(settled, openJson);
+		onNew(flushed.fresh);
+		return flushed;
+	},
+	async settleLate(eventJson) {
+		const off = await store.settleLate(eventJson);
+		if (off !== undefined) onNew(1);
+		return off;
+	},
+});
 
 export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 	return [

@@ -265,23 +265,21 @@ const unchecked = (cause: unknown) =>
 
 const idOf = ({ kind, key }: Pick<Share, "kind" | "key">) => `${kind} ${key}`;
 
-function createShare(key: string, kind: LimitKind, used: () => number, openings: number): Share {
-	return {
-		key,
-		kind,
-		amount: 0,
-		free: Number.POSITIVE_INFINITY,
-		limit: 0,
-		openings,
-		isStale: false,
-		isLeftOut: false,
-		used,
-		isReleased: false,
-		dryUntilMs: Number.NEGATIVE_INFINITY,
-		drySize: 1,
-		contestedUntilMs: Number.NEGATIVE_INFINITY,
-		drawing: undefined,
-		need: 0,
-		answered: undefined,
-	};
-}
+const createShare = (key: string, kind: LimitKind, used: () => number, openings: number): Share => ({
+	key,
+	kind,
+	amount: 0,
+	free: Number.POSITIVE_INFINITY,
+	limit: 0,
+	openings,
+	isStale: false,
+	isLeftOut: false,
+	used,
+	isReleased: false,
+	dryUntilMs: Number.NEGATIVE_INFINITY,
+	drySize: 1,
+	contestedUntilMs: Number.NEGATIVE_INFINITY,
+	drawing: undefined,
+	need: 0,
+	answered: undefined,
+});

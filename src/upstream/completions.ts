@@ -99,16 +99,14 @@ async function oneByOne(
 	return joinReplies(replies, input.shape.n);
 }
 
-function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
-	return {
-		path: PATH,
-		reader: (dialect) => new CompletionReader(dialect, shape),
-		whole(text, dialect) {
-			const { usage, ...chunk } = readCompletion(parseJson(text), dialect, shape);
-			return { chunk, usage };
-		},
-	};
-}
+const wireOf = (shape: CompletionShape): StreamWire<CompletionChunk> => ({
+	path: PATH,
+	reader: (dialect) => new CompletionReader(dialect, shape),
+	whole(text, dialect) {
+		const { usage, ...chunk } = readCompletion(parseJson(text), dialect, shape);
+		return { chunk, usage };
+	},
+});
 
 function textOf(
 	replica: Replica,

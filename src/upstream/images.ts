@@ -29,18 +29,16 @@ const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
 const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
 
-export function imageCall({ prompt, n, fields }: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
-	return {
-		context,
-		run: (ask, replica) =>
-			ask.post({
-				path: "/images/generations",
-				body: JSON.stringify({ ...fields, model: replica.spec().model, prompt, ...(n > 1 ? { n } : {}) }),
-				bytesMax: ANSWER_BYTES_MAX,
-				read: (parsed) => readImages(parsed, replica, n),
-			}),
-	};
-}
+export const imageCall = ({ prompt, n, fields }: ImageRequest, context: CallContext): UnaryCall<ImageReply> => ({
+	context,
+	run: (ask, replica) =>
+		ask.post({
+			path: "/images/generations",
+			body: JSON.stringify({ ...fields, model: replica.spec().model, prompt, ...(n > 1 ? { n } : {}) }),
+			bytesMax: ANSWER_BYTES_MAX,
+			read: (parsed) => readImages(parsed, replica, n),
+		}),
+});
 
 /** Drops images beyond `n`, because the customer did not pay for them. */
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {

@@ -48,17 +48,15 @@ function withPrompt(before: ReportedUsage | undefined, next: ReportedUsage | und
 	return before === undefined || next === undefined ? (next ?? before) : joined(before, next, false);
 }
 
-function joined(one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean): ReportedUsage {
-	return {
-		promptTokens: ofSamePrompt
-			? Math.max(one.promptTokens ?? 0, other.promptTokens ?? 0) || undefined
-			: sumOf(one.promptTokens, other.promptTokens),
-		completionTokens: sumOf(one.completionTokens, other.completionTokens),
-		cachedTokens: ofSamePrompt ? Math.max(one.cachedTokens, other.cachedTokens) : one.cachedTokens + other.cachedTokens,
-		reasoningTokens: one.reasoningTokens + other.reasoningTokens,
-		...(one.contradicts || other.contradicts ? CONTRADICTS : undefined),
-	};
-}
+const joined = (one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean): ReportedUsage => ({
+	promptTokens: ofSamePrompt
+		? Math.max(one.promptTokens ?? 0, other.promptTokens ?? 0) || undefined
+		: sumOf(one.promptTokens, other.promptTokens),
+	completionTokens: sumOf(one.completionTokens, other.completionTokens),
+	cachedTokens: ofSamePrompt ? Math.max(one.cachedTokens, other.cachedTokens) : one.cachedTokens + other.cachedTokens,
+	reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+	...(one.contradicts || other.contradicts ? CONTRADICTS : undefined),
+});
 
 function sumOf(one: number | undefined, other: number | undefined): number | undefined {
 	return one === undefined || other === undefined ? undefined : one + other;

@@ -86,22 +86,20 @@ export interface OutcomeDetails {
 	readonly totalMs: number;
 }
 
-export function createOutcome(bill: Bill, facts: OutcomeDetails): Outcome {
-	return {
-		costNanoUsd: bill.cost,
-		basis: bill.basis,
-		ending: facts.ending,
-		status: facts.ending === "client_left" ? CLIENT_LEFT_STATUS : facts.status,
-		promptTokens: Math.min(bill.promptTokens, COUNT_MAX),
-		cachedTokens: Math.min(bill.cachedTokens, COUNT_MAX),
-		completionTokens: Math.min(bill.completionTokens, COUNT_MAX),
-		reasoningTokens: Math.min(bill.reasoningTokens, COUNT_MAX),
-		units: Math.min(bill.units, COUNT_MAX),
-		replica: facts.replica ?? null,
-		first: facts.firstMs === null ? null : wholeMicros(facts.firstMs),
-		ms: wholeMicros(facts.totalMs),
-	};
-}
+export const createOutcome = (bill: Bill, facts: OutcomeDetails): Outcome => ({
+	costNanoUsd: bill.cost,
+	basis: bill.basis,
+	ending: facts.ending,
+	status: facts.ending === "client_left" ? CLIENT_LEFT_STATUS : facts.status,
+	promptTokens: Math.min(bill.promptTokens, COUNT_MAX),
+	cachedTokens: Math.min(bill.cachedTokens, COUNT_MAX),
+	completionTokens: Math.min(bill.completionTokens, COUNT_MAX),
+	reasoningTokens: Math.min(bill.reasoningTokens, COUNT_MAX),
+	units: Math.min(bill.units, COUNT_MAX),
+	replica: facts.replica ?? null,
+	first: facts.firstMs === null ? null : wholeMicros(facts.firstMs),
+	ms: wholeMicros(facts.totalMs),
+});
 
 /** Rounds milliseconds to microseconds, because more digits would only lengthen the stored record. */
 const wholeMicros = (ms: number): number => Math.round(ms * 1_000) / 1_000;

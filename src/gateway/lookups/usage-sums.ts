@@ -195,26 +195,22 @@ function wantsCsv(request: Request): boolean {
 	return accept.split(",").some((type) => type.trim().split(";")[0]?.toLowerCase() === "text/csv");
 }
 
-function groupFields(row: Row, { groups }: Query): Record<string, string | null> {
-	return {
-		...(groups.has("day") ? { day: row.day } : {}),
-		...(groups.has("model") ? { model: row.model } : {}),
-		...(groups.has("project") ? { project_id: row.project_id || null, project_name: row.project_name } : {}),
-		...(groups.has("key") ? { key_id: row.key_id, key_name: row.key_name } : {}),
-	};
-}
+const groupFields = (row: Row, { groups }: Query): Record<string, string | null> => ({
+	...(groups.has("day") ? { day: row.day } : {}),
+	...(groups.has("model") ? { model: row.model } : {}),
+	...(groups.has("project") ? { project_id: row.project_id || null, project_name: row.project_name } : {}),
+	...(groups.has("key") ? { key_id: row.key_id, key_name: row.key_name } : {}),
+});
 
-function countFields(row: Row) {
-	return {
-		requests: Number(row.requests),
-		prompt_tokens: Number(row.prompt_tokens),
-		cached_tokens: Number(row.cached_tokens),
-		completion_tokens: Number(row.completion_tokens),
-		reasoning_tokens: Number(row.reasoning_tokens),
-		total_tokens: Number(row.prompt_tokens) + Number(row.completion_tokens),
-		cost_usd: formatDecimal(BigInt(row.charged), 9, 2),
-	};
-}
+const countFields = (row: Row) => ({
+	requests: Number(row.requests),
+	prompt_tokens: Number(row.prompt_tokens),
+	cached_tokens: Number(row.cached_tokens),
+	completion_tokens: Number(row.completion_tokens),
+	reasoning_tokens: Number(row.reasoning_tokens),
+	total_tokens: Number(row.prompt_tokens) + Number(row.completion_tokens),
+	cost_usd: formatDecimal(BigInt(row.charged), 9, 2),
+});
 
 const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
 

@@ -126,19 +126,17 @@ function withPromptField(fault: Fault, param: string): Fault {
 	return new Fault(code, texts, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
 }
 
-function recordOf(context: RequestContext, key: KeyEntry, fault: Fault, atMs: number): Refusal {
-	return {
-		requestId: context.uuid,
-		accountId: key.accountId,
-		keyId: key.id,
-		projectId: key.project?.id ?? null,
-		model: context.modelName ?? null,
-		endpoint: context.endpoint,
-		code: fault.code,
-		status: faultStatus(fault),
-		message: fault.message,
-		param: fault.param,
-		shortage: fault instanceof CreditFault ? fault.shortage : null,
-		atMs,
-	};
-}
+const recordOf = (context: RequestContext, key: KeyEntry, fault: Fault, atMs: number): Refusal => ({
+	requestId: context.uuid,
+	accountId: key.accountId,
+	keyId: key.id,
+	projectId: key.project?.id ?? null,
+	model: context.modelName ?? null,
+	endpoint: context.endpoint,
+	code: fault.code,
+	status: faultStatus(fault),
+	message: fault.message,
+	param: fault.param,
+	shortage: fault instanceof CreditFault ? fault.shortage : null,
+	atMs,
+});

@@ -76,10 +76,8 @@ export function choiceOfChunks({ index, delta, logprobs, finish_reason }: ChatCh
 	return { index, message, logprobs: logprobs ?? null, finish_reason } as ChatChoice;
 }
 
-function deltaOfMessage({ refusal, tool_calls: calls, ...delta }: JsonObject): JsonObject {
-	return {
-		...delta,
-		...(refusal === null ? {} : { refusal }),
-		...(Array.isArray(calls) ? { tool_calls: calls.map((call, index) => ({ index, ...call })) } : {}),
-	};
-}
+const deltaOfMessage = ({ refusal, tool_calls: calls, ...delta }: JsonObject): JsonObject => ({
+	...delta,
+	...(refusal === null ? {} : { refusal }),
+	...(Array.isArray(calls) ? { tool_calls: calls.map((call, index) => ({ index, ...call })) } : {}),
+});

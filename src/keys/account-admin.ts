@@ -7,7 +7,7 @@ import type { Agreement } from "../catalog/agreements.ts";
 import { type AppendedEntry, toEntry } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { type Statements, throwFault } from "../db/statements.ts";
+import { type Statements, throwFault, toView } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
 import { checkKeySettings, isLabel } from "./key-settings.ts";
@@ -97,10 +97,10 @@ function checkName(name: string): void {
 
 /** Finds an account by id or e-mail address; null if there is none. */
 export async function findAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord | null> {
-	const [row] = await statements<AccountRow>`
+	const [row] = await statements<object>`
 		select a.*, account_etag(a) as etag from account a
 		where id = ${idOrEmail} or email = ${idOrEmail.toLowerCase()} limit 1`;
-	return row === undefined ? null : recordOf(row);
+	return row === undefined ? null : toView<AccountRecord>(row);
 }
 
 /** Like `findAccount`, but throws Fault `not_found`. */
@@ -112,10 +112,10 @@ export async function getAccount(statements: Statements, idOrEmail: string): Pro
 
 export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await statements<AccountRow>`
+	const rows = await statements<object>`
 		select a.*, account_etag(a) as etag from account a
 		where ${after}::text is null or id < ${after}::text order by id desc limit ${asked}`;
-	return toPageById(rows.map(recordOf), shown);
+	return toPageById(rows.map(toView<AccountRecord>), shown);
 }
 
 /** Suspends an account: once instances have applied the entry, only requests in flight continue. Fault `not_found`. */
@@ -171,33 +171,3 @@ export async function markSignedIn(statements: Statements, id: string): Promise<
 		select control_append('account', a.id, a.fields) as seq from a`;
 	return row === undefined ? null : Number(row.seq);
 }
-
-interface AccountRow {
-	id: string;
-	email: string;
-	name: string;
-	state: "active" | "suspended";
-	signed_in_at: Date | null;
-	topped_up: boolean;
-	time_zone: string;
-	tags: readonly string[];
-	tokens_per_minute: number | null;
-	agreements: readonly Agreement[];
-	created_at: Date;
-	etag: string;
-}
-
-const recordOf = (row: AccountRow): AccountRecord => ({
-	id: row.id,
-	email: row.email,
-	name: row.name,
-	state: row.state,
-	signedInAtMs: row.signed_in_at?.getTime() ?? null,
-	toppedUp: row.topped_up,
-	timeZone: row.time_zone,
-	tags: row.tags,
-	tokensPerMinute: row.tokens_per_minute,
-	agreements: row.agreements,
-	createdAtMs: row.created_at.getTime(),
-	etag: row.etag,
-});

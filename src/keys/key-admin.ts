@@ -184,7 +184,7 @@ export async function updateKey(
 
 /** Reads a key. Fault `not_found`. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
-	const rows = await statements<KeyRow>`
+	const rows = await statements<Parameters<typeof recordOf>[0]>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(k)) as cap_spent, budget_absent(cap_budget(k)) as absent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
@@ -202,7 +202,7 @@ export async function listKeys(
 	{ personId = null, projectId = null }: { readonly personId?: string | null; readonly projectId?: string | null } = {},
 ): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await statements<KeyRow>`
+	const rows = await statements<Parameters<typeof recordOf>[0]>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(k)) as cap_spent, budget_absent(cap_budget(k)) as absent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
@@ -213,41 +213,9 @@ export async function listKeys(
 	return toPageById(rows.map(recordOf), shown);
 }
 
-interface KeyRow extends LimitedRow {
-	id: string;
-	account_id: string;
-	name: string;
-	prefix: string;
-	last_four: string;
-	state: "active" | "revoked";
-	expires_at: Date | null;
-	reads_only: boolean;
-	project_id: string | null;
-	project_name: string | null;
-	project_state: ProjectState | null;
-	replaced_by: string | null;
-	last_used_at: Date | null;
-	created_at: Date;
-	revoked_at: Date | null;
-	etag: string;
-}
-
-const recordOf = (row: KeyRow): KeyRecord => ({
-	id: row.id,
-	accountId: row.account_id,
-	name: row.name,
-	prefix: row.prefix,
-	lastFour: row.last_four,
-	state: row.state,
-	...toLimitedRecord(row),
-	expiresAtMs: row.expires_at?.getTime() ?? null,
-	readsOnly: row.reads_only,
-	projectId: row.project_id,
-	projectName: row.project_name,
-	projectState: row.project_state,
-	replacedBy: row.replaced_by,
-	lastUsedAtMs: row.last_used_at?.getTime() ?? null,
-	createdAtMs: row.created_at.getTime(),
-	revokedAtMs: row.revoked_at?.getTime() ?? null,
-	etag: row.etag,
-});
+/** The digest of the secret stays in Postgres. */
+const recordOf = ({
+	digest,
+	made_by,
+	...row
+}: LimitedRow & { readonly digest: string; readonly made_by: string | null }) => toLimitedRecord<KeyRecord>(row);

@@ -1,3 +1,4 @@
+import { toView } from "../db/statements.ts";
 import type { RequestLimits } from "../limits/key-limits.ts";
 import { displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type CapPeriod, periodAt } from "./cap-period.ts";
@@ -20,29 +21,25 @@ export interface LimitedRecord extends RequestLimits {
 
 /** Columns of a query, with the account's time zone and the database's time. */
 export interface LimitedRow {
-	cap_nano_usd: string | null;
-	cap_period: CapPeriod;
-	cap_spent: string;
-	absent: string;
-	spent: string;
-	time_zone: string;
-	now: Date;
-	models: readonly string[];
-	requests_per_minute: number | null;
-	concurrency_max: number | null;
-	tokens_per_minute: number | null;
+	readonly cap_nano_usd: string | null;
+	readonly cap_period: CapPeriod;
+	readonly cap_spent: string;
+	readonly absent: string;
+	readonly spent: string;
+	readonly time_zone: string;
+	readonly now: Date;
 }
 
-export const toLimitedRecord = (row: LimitedRow): LimitedRecord => ({
-	capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
-	capPeriod: row.cap_period,
-	capSpentNanoUsd: displaySumOfColumn(row.cap_spent),
-	absentNanoUsd: nanoUsdOfColumn(row.absent),
-	capRenewsAtMs:
-		row.cap_period === "lifetime" ? null : periodAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
-	spentNanoUsd: displaySumOfColumn(row.spent),
-	models: row.models,
-	requestsPerMinute: row.requests_per_minute,
-	concurrencyMax: row.concurrency_max,
-	tokensPerMinute: row.tokens_per_minute,
-});
+/** Converts the row of a key or project; its other columns as `toView` does. */
+export function toLimitedRecord<Limited extends LimitedRecord>(row: LimitedRow): Limited {
+	const { cap_spent, absent, spent, time_zone, now, ...own } = row;
+	const { cap_nano_usd: cap, cap_period: period } = own;
+	return {
+		...toView<Limited>(own),
+		capNanoUsd: cap === null ? null : nanoUsdOfColumn(cap),
+		capSpentNanoUsd: displaySumOfColumn(cap_spent),
+		absentNanoUsd: nanoUsdOfColumn(absent),
+		capRenewsAtMs: period === "lifetime" ? null : periodAt(period, time_zone, now.getTime()).untilMs,
+		spentNanoUsd: displaySumOfColumn(spent),
+	};
+}

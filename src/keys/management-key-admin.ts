@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
-import { type Statements, throwFault } from "../db/statements.ts";
+import { type Statements, throwFault, toView } from "../db/statements.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
@@ -115,7 +115,7 @@ export async function listManagementKeys(
 ): Promise<Listed<ManagementKeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<Row>`
-		select k.*, u.email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		select k.*, u.email as made_by_email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
 		from management_key k left join console_user u on u.id = k.made_by
 		where ${after}::text is null or k.id < ${after}::text order by k.id desc limit ${asked}`;
 	return toPageById(rows.map(recordOf), shown);
@@ -128,7 +128,7 @@ export async function findManagementKey(
 ): Promise<ManagementKeyRecord | null> {
 	const [digest, id] = "digest" in by ? [by.digest, null] : [null, by.id];
 	const [row] = await statements<Row>`
-		select k.*, u.email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		select k.*, u.email as made_by_email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now
 		from management_key k left join console_user u on u.id = k.made_by
 		where k.digest = ${digest} or k.id = ${id}`;
 	return row === undefined ? null : recordOf(row);
@@ -142,37 +142,17 @@ export async function touchManagementKey(statements: Statements, id: string): Pr
 }
 
 interface Row {
-	id: string;
-	name: string;
-	prefix: string;
-	last_four: string;
-	scopes: readonly ManagementScope[];
-	expires_at: Date | null;
-	made_by: string;
-	email: string | null;
+	readonly digest: string;
+	readonly expires_at: Date | null;
+	readonly revoked_at: Date | null;
 	/** True if the key's creator still has the rights that the key gives. */
-	backed: boolean;
-	created_at: Date;
-	last_used_at: Date | null;
-	revoked_at: Date | null;
+	readonly backed: boolean;
 	/** The database's time, which decides whether the key has expired. */
-	now: Date;
+	readonly now: Date;
 }
 
-function recordOf(row: Row): ManagementKeyRecord {
-	const isExpired = row.expires_at !== null && row.expires_at <= row.now;
-	return {
-		id: row.id,
-		name: row.name,
-		prefix: row.prefix,
-		lastFour: row.last_four,
-		state: row.revoked_at !== null ? "revoked" : isExpired ? "expired" : row.backed ? "active" : "orphaned",
-		scopes: row.scopes,
-		expiresAtMs: row.expires_at?.getTime() ?? null,
-		madeBy: row.made_by,
-		madeByEmail: row.email,
-		createdAtMs: row.created_at.getTime(),
-		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
-		revokedAtMs: row.revoked_at?.getTime() ?? null,
-	};
+function recordOf({ digest, backed, now, ...row }: Row): ManagementKeyRecord {
+	const isExpired = row.expires_at !== null && row.expires_at <= now;
+	const state = row.revoked_at !== null ? "revoked" : isExpired ? "expired" : backed ? "active" : "orphaned";
+	return { ...toView<Omit<ManagementKeyRecord, "state">>(row), state };
 }

@@ -95,15 +95,15 @@ async function patchProject(
 
 /** Reads a project. Fault `not_found`. */
 export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
-	const rows = await statements<ProjectRow>`
+	const rows = await statements<LimitedRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(p)) as cap_spent, budget_absent(cap_budget(p)) as absent,
-			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
+			(select count(*)::integer from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
 		from project p join account a on a.id = p.account_id
 		where p.id = ${project.id} and (${project.accountId ?? null}::text is null or p.account_id = ${project.accountId ?? null}::text)`;
 	const [row] = rows;
 	if (row === undefined) throw new Fault("not_found", "There is no project {id}.", { values: { id: project.id } });
-	return recordOf(row);
+	return toLimitedRecord(row);
 }
 
 /** Projects of an account, newest first, including archived ones; with `memberId` only those of this member. */
@@ -114,37 +114,14 @@ export async function listProjects(
 	memberId: string | null = null,
 ): Promise<Listed<ProjectRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await statements<ProjectRow>`
+	const rows = await statements<LimitedRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(p)) as cap_spent, budget_absent(cap_budget(p)) as absent,
-			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
+			(select count(*)::integer from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
 		from project p join account a on a.id = p.account_id
 		where p.account_id = ${accountId} and (${after}::text is null or p.id < ${after}::text)
 			and (${memberId}::text is null or exists (
 				select 1 from project_member m where m.project_id = p.id and m.user_id = ${memberId}::text))
 		order by p.id desc limit ${asked}`;
-	return toPageById(rows.map(recordOf), shown);
+	return toPageById(rows.map(toLimitedRecord<ProjectRecord>), shown);
 }
-
-interface ProjectRow extends LimitedRow {
-	id: string;
-	account_id: string;
-	name: string;
-	state: ProjectState;
-	keys: string;
-	created_at: Date;
-	archived_at: Date | null;
-	etag: string;
-}
-
-const recordOf = (row: ProjectRow): ProjectRecord => ({
-	id: row.id,
-	accountId: row.account_id,
-	name: row.name,
-	state: row.state,
-	...toLimitedRecord(row),
-	keys: Number(row.keys),
-	createdAtMs: row.created_at.getTime(),
-	archivedAtMs: row.archived_at?.getTime() ?? null,
-	etag: row.etag,
-});

@@ -45,12 +45,16 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	for (const command of commands) {
 		const leaf = addLeaf(program, command.name, command.summary);
 		const options = describe(leaf, command);
-		leaf.action(() => void (asked = { kind: "command", command, input: inputOf(command, options, leaf) }));
+		leaf.action(() => {
+			asked = { kind: "command", command, input: inputOf(command, options, leaf) };
+		});
 	}
 	addCommand(program, "help").summary("show this help, or the help of a command").usage("[COMMAND]");
 	addLeaf(program, "version", "show the version")
 		.usage("[options]")
-		.action(() => void (asked = { kind: "version" }));
+		.action(() => {
+			asked = { kind: "version" };
+		});
 	try {
 		program.parse(withoutHelpWord(argv), { from: "user" });
 	} catch (error) {

@@ -177,18 +177,16 @@ export interface Scalar {
 	readonly substituted: boolean;
 }
 
-/**
- * Reads single values. The functions return undefined for a missing field, a mistake, or a variable without a value.
- * The caller may then use a default, because a file with a mistake is refused as a whole.
- */
-export type ScalarReader = ReturnType<typeof createScalarReader>;
-
 const SHOWN_LENGTH_MAX = 60;
 /** `${NAME}` is a variable; `$${NAME}` is the literal text `${NAME}`. */
 const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-export function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment) {
+/**
+ * Reads single values. The functions return undefined for a missing field, a mistake, or a variable without a value.
+ * The caller may then use a default, because a file with a mistake is refused as a whole.
+ */
+function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment) {
 	function scalar(field: YamlField): Scalar | undefined {
 		const { node } = field;
 		if (!isScalar(node)) {

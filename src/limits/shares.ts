@@ -37,7 +37,6 @@ export interface Share {
 	answered: PromiseWithResolvers<void> | undefined;
 }
 
-export type Shares = ReturnType<typeof createShares>;
 const ASKS_A_STATEMENT = 500;
 /** Milliseconds between the attempts of a draw, in which other instances can return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];

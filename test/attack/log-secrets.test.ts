@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
 import { temporaryFolder } from "../support/at-end.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { waitFor } from "../support/wait.ts";
 import { withConsole } from "./product.ts";
 
@@ -43,11 +44,7 @@ async function everything(): Promise<void> {
 		boss.send("POST", `${account}/suspend`, { reason: `${CANARY} reason` }),
 		boss.send("POST", `${account}/unsuspend`, { reason: `${CANARY} reason` }),
 		fetch(`${product.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }),
-		fetch(`${product.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${await key}`, "content-type": "application/json" },
-			body: JSON.stringify({ model: "test-model", user: CANARY, messages: [{ role: "user", content: CANARY }] }),
-		}),
+		postJson(`${product.url}/v1/chat/completions`, await key, ask(CANARY, { user: CANARY })),
 	]);
 }
 const key = product.secret("100");

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ask, errorOf } from "../support/chat.ts";
+import { ask, errorOf, postJson } from "../support/chat.ts";
 import { withChat } from "../support/service.ts";
 import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -51,12 +51,9 @@ test("a request frees its account's place however the request ends", async () =>
 		const controller = new AbortController();
 		upstream.next(reply().text(["a", "b"]).hang());
 		const before = upstream.requests.length;
-		const answer = fetch(`${service.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${greedy.secret}`, "content-type": "application/json" },
-			body: JSON.stringify(ask("one", { stream })),
-			signal: controller.signal,
-		}).catch(() => undefined);
+		const { signal } = controller;
+		const path = `${service.url}/v1/chat/completions`;
+		const answer = postJson(path, greedy.secret, ask("one", { stream }), { signal }).catch(() => undefined);
 		await waitFor(() => upstream.requests.length > before, "the request");
 		controller.abort();
 		await answer;

@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { localServer } from "../support/at-end.ts";
+import { postJson } from "../support/chat.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw, type RawClient, rawPost } from "../support/raw-http.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
@@ -49,11 +50,7 @@ async function askUnread(secret: string, headers: Record<string, string> = {}): 
 }
 
 const send = (secret: string, headers: Record<string, string> = {}) =>
-	fetch(`${product.url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		body: JSON.stringify(ASK),
-	});
+	postJson(`${product.url}/v1/chat/completions`, secret, ASK, { headers });
 
 async function statusOf(secret: string, headers: Record<string, string> = {}): Promise<[number, string | undefined]> {
 	const response = await send(secret, headers);

@@ -1,3 +1,4 @@
+import { postJson } from "../support/chat.ts";
 import { nowMs } from "../support/wait.ts";
 import { type FleetMember, MODEL } from "./fleet.ts";
 
@@ -56,12 +57,8 @@ export async function sendChat(
 	const deadline = setTimeout(() => hangUp.abort(), DEADLINE_MS);
 	const leaving = ask.leaveAfterMs === undefined ? undefined : setTimeout(leave, ask.leaveAfterMs);
 	try {
-		const response = await fetch(`${to.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { "content-type": "application/json", authorization: `Bearer ${key.secret}` },
-			body: JSON.stringify(bodyOf(ask)),
-			signal: hangUp.signal,
-		});
+		const { signal } = hangUp;
+		const response = await postJson(`${to.url}/v1/chat/completions`, key.secret, bodyOf(ask), { signal });
 		sent.status = response.status;
 		sent.retryAfter = response.headers.get("retry-after");
 		sent.uuid = uuidOf(response.headers.get("x-request-id"));

@@ -3,6 +3,7 @@ import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
+import { postJson } from "../support/chat.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
@@ -25,11 +26,7 @@ const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.
 /** Reads from a 402 how much a request reserves. */
 async function needOf(): Promise<number> {
 	const key = await fleet.key(await fleet.account(1));
-	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { "content-type": "application/json", authorization: `Bearer ${key.secret}` },
-		body: JSON.stringify(bodyOf(ASK)),
-	});
+	const response = await postJson(`${fleet.members[0]?.url}/v1/chat/completions`, key.secret, bodyOf(ASK));
 	const body = (await response.json()) as { error: { message: string } };
 	expect(response.status).toBe(402);
 	return requiredOf(body.error.message);

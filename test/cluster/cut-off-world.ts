@@ -2,6 +2,7 @@ import { runHere } from "../cli/run-here.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { managementClient } from "../management/management-client.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { withDatabaseProxy } from "../support/tcp-proxy.ts";
@@ -42,11 +43,7 @@ export async function withCutOffWorld() {
 	};
 	/** True if the instance that may be cut off serves a request with this key. */
 	async function served(secret: string): Promise<boolean> {
-		const response = await fetch(`${distant.url}/v1/chat/completions`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-			body: JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 5 }),
-		});
+		const response = await postJson(`${distant.url}/v1/chat/completions`, secret, ask("hello", { max_tokens: 5 }));
 		await response.text();
 		return response.status === 200;
 	}

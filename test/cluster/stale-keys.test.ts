@@ -3,6 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { atEnd } from "../support/at-end.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { withDatabaseProxy } from "../support/tcp-proxy.ts";
@@ -29,22 +30,11 @@ function silenceHeartbeats(): void {
 
 test("an instance cut off from Postgres replays no answer or file to a revoked key", async () => {
 	const { keyId, accountId, secret } = await service.customer();
-	const send = (path: string, init: RequestInit = {}) => {
-		const headers = { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string>) };
-		return fetch(`${distant.url}${path}`, { ...init, headers });
-	};
+	const send = (path: string, init: RequestInit = {}) =>
+		fetch(`${distant.url}${path}`, { ...init, headers: { authorization: `Bearer ${secret}` } });
 	const post = (path: string, body: object, key = "once") =>
-		send(path, {
-			method: "POST",
-			headers: { "content-type": "application/json", "idempotency-key": key },
-			body: JSON.stringify(body),
-		});
-	const chat = () =>
-		post("/v1/chat/completions", {
-			model: "test-model",
-			messages: [{ role: "user", content: "hello" }],
-			max_tokens: 5,
-		});
+		postJson(`${distant.url}${path}`, secret, body, { headers: { "idempotency-key": key } });
+	const chat = () => post("/v1/chat/completions", ask("hello", { max_tokens: 5 }));
 	const upload = () => {
 		const form = new FormData();
 		form.set("purpose", "batch");

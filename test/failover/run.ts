@@ -8,6 +8,7 @@ import { bodyOf, uuidOf } from "../chaos/chat-client.ts";
 import { type FleetMember, LEASE_TTL_MS } from "../chaos/fleet.ts";
 import { costOf } from "../chaos/verdict.ts";
 import { runHere } from "../cli/run-here.ts";
+import { postJson } from "../support/chat.ts";
 import { type FailoverWorld, startFailoverWorld } from "./failover-world.ts";
 import { type Customer, PAST_INSTANCE, payByCard, runBatch, sealDay, type WaitForWork } from "./work.ts";
 
@@ -64,15 +65,10 @@ function startTraffic(world: FailoverWorld, key: Key, isIdempotent: boolean) {
 		let again: string | undefined;
 		while (!stopped || again !== undefined) {
 			const token = again ?? crypto.randomUUID();
-			const response = await fetch(`${member.url}/v1/chat/completions`, {
-				method: "POST",
-				headers: {
-					"content-type": "application/json",
-					authorization: `Bearer ${key.secret}`,
-					...(isIdempotent ? { "idempotency-key": token } : {}),
-				},
-				body: JSON.stringify(bodyOf({ words: 4, stream: false, maxTokens: 12 })),
-			}).catch(() => undefined);
+			const headers: Record<string, string> = isIdempotent ? { "idempotency-key": token } : {};
+			const body = bodyOf({ words: 4, stream: false, maxTokens: 12 });
+			const sent = postJson(`${member.url}/v1/chat/completions`, key.secret, body, { headers });
+			const response = await sent.catch(() => undefined);
 			const id = uuidOf(response?.headers.get("x-request-id") ?? null);
 			const text = await response?.text().catch(() => undefined);
 			if (response?.status === 200 && text !== undefined && id !== undefined) {

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
-import { ask, priceOf } from "../support/chat.ts";
+import { ask, postJson, priceOf } from "../support/chat.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
@@ -19,8 +19,7 @@ const urlOf = (place: number, gateways: number) =>
 	[service.url, ...others.map(({ url }) => url)][place % gateways] as string;
 
 async function post(secret: string, body: unknown, url = service.url) {
-	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
-	const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+	const response = await postJson(`${url}/v1/chat/completions`, secret, body);
 	const answer = (await response.json()) as {
 		error?: { message: string; code: string };
 		usage?: Record<string, number>;

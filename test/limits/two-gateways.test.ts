@@ -1,15 +1,13 @@
 import { expect, test } from "bun:test";
-import { ask } from "../support/chat.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { withChat } from "../support/service.ts";
 
 const { service } = await withChat();
 const second = await secondGateway(service);
 
-function post(place: number, secret: string, url = place % 2 === 0 ? service.url : second.url): Promise<Response> {
-	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
-	return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(ask()) });
-}
+const post = (place: number, secret: string) =>
+	postJson(`${place % 2 === 0 ? service.url : second.url}/v1/chat/completions`, secret, ask());
 
 test("two gateways admit ten requests of a key with ten requests a minute", async () => {
 	for (const atOnce of [false, true]) {

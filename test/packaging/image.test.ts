@@ -9,6 +9,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { quietPort } from "../chaos/serve-process.ts";
 import { operator } from "../console/person.ts";
 import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { withDatabase } from "../support/database.ts";
 import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
@@ -133,11 +134,7 @@ test("the container image serves as its user, writes only to its volume, and dra
 	await command("topup", "confirm", topUp.id);
 	const { secret } = await command("key", "create", "--account", account.id, "--name", "test");
 	upstream.next(reply().trickle(20));
-	const stream = await fetch(`${url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-		body: JSON.stringify({ model: "test-model", stream: true, messages: [{ role: "user", content: "a ".repeat(20) }] }),
-	});
+	const stream = await postJson(`${url}/v1/chat/completions`, secret, ask("a ".repeat(20), { stream: true }));
 	expect(stream.status).toBe(200);
 	server.kill(image.stopSignal);
 	// The process ends only after the running stream.

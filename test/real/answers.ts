@@ -1,6 +1,6 @@
 /** Checks of answers: they equal the server's own, and cost the price of the server's count. */
 import type OpenAI from "openai";
-import { assembledAnswer, type Checks, costOf, GREEDY_REQUEST, must, textOf, usageRowsOf } from "./world.ts";
+import { assembledAnswer, type Checks, chargedRowsOf, GREEDY_REQUEST, must, textOf, usageRowsOf } from "./world.ts";
 
 const FOX = {
 	type: "object",
@@ -18,9 +18,7 @@ export const ANSWER_CHECKS: Checks = {
 		must(textOf(ours.choices[0]?.message) === textOf(direct.choices[0]?.message), "another text");
 		must(ours.usage?.prompt_tokens === direct.usage?.prompt_tokens, "another count of the prompt");
 		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count of the answer");
-		const { spent } = await usageRowsOf(world, accountId);
-		const cost = costOf(ours.usage);
-		must(spent === cost, `charged ${spent}, not ${cost}`);
+		const { spent } = await chargedRowsOf(world, accountId, ours.usage);
 		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
 	},
 
@@ -31,9 +29,7 @@ export const ANSWER_CHECKS: Checks = {
 		must(ours.text === direct.text, "another text");
 		must(ours.finish === direct.finish, `finish ${ours.finish}, not ${direct.finish}`);
 		must(ours.usage !== undefined, "no usage");
-		const { rows, spent } = await usageRowsOf(world, accountId);
-		const cost = costOf(ours.usage);
-		must(spent === cost, `charged ${spent}, shown ${cost}`);
+		const { rows } = await chargedRowsOf(world, accountId, ours.usage);
 		if (world.server.countsStreams) {
 			must(rows[0]?.basis === "exact", `charged by ${rows[0]?.basis}`);
 			must(direct.usage?.prompt_tokens === ours.usage.prompt_tokens, "another count of the prompt");
@@ -84,9 +80,7 @@ export const ANSWER_CHECKS: Checks = {
 		const second = await assembledAnswer(client, { messages, max_tokens: 5 });
 		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
 		must(cached > 0, "nothing was at hand");
-		const { spent } = await usageRowsOf(world, accountId);
-		const cost = costOf(first.usage) + costOf(second.usage);
-		must(spent === cost, `charged ${spent}, not ${cost}`);
+		await chargedRowsOf(world, accountId, first.usage, second.usage);
 		return `${cached} of ${second.usage?.prompt_tokens} tokens of the prompt`;
 	},
 
@@ -107,7 +101,7 @@ export const ANSWER_CHECKS: Checks = {
 			const { data, response } = await client.chat.completions.create(body).withResponse();
 			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
 			must(data.choices.length === 1 && data.usage?.completion_tokens === 20, JSON.stringify(data.usage));
-			must((await usageRowsOf(world, accountId)).spent === costOf(data.usage), "charged otherwise");
+			await chargedRowsOf(world, accountId, data.usage);
 			return "ignored, and said so";
 		}
 		const whole = await client.chat.completions.create(body);
@@ -115,9 +109,7 @@ export const ANSWER_CHECKS: Checks = {
 		must(whole.usage?.completion_tokens === 40, `${whole.usage?.completion_tokens} tokens`);
 		const { usage } = await assembledAnswer(client, { temperature: 1, max_tokens: 20, n: 2 });
 		must(usage?.completion_tokens === 40, `${usage?.completion_tokens} tokens, streamed`);
-		const { spent } = await usageRowsOf(world, accountId);
-		const cost = costOf(whole.usage) + costOf(usage);
-		must(spent === cost, `charged ${spent}, not ${cost}`);
+		await chargedRowsOf(world, accountId, whole.usage, usage);
 		return "2 choices of 20 tokens, twice";
 	},
 
@@ -149,15 +141,14 @@ export const ANSWER_CHECKS: Checks = {
 		must(typeof fox === "boolean", text);
 		const streamed = await assembledAnswer(client, { max_tokens: 400, response_format: format });
 		must(streamed.text === text, `${streamed.text}, streamed`);
-		const { spent } = await usageRowsOf(world, accountId);
-		must(spent === costOf(whole.usage) + costOf(streamed.usage), `charged ${spent}`);
+		await chargedRowsOf(world, accountId, whole.usage, streamed.usage);
 		return `${JSON.stringify(text.slice(0, 20))}, twice`;
 	},
 
 	async "a required tool is called, unstreamed and streamed; its arguments are charged"(world) {
 		if (!world.server.callsTools) return undefined;
 		const { client, accountId } = await world.customer();
-		let cost = 0;
+		const usages: (OpenAI.CompletionUsage | undefined)[] = [];
 		let called = "";
 		for (const tool_choice of ["required" as const, { type: "function" as const, function: { name: "pick" } }]) {
 			const tools = [
@@ -183,11 +174,10 @@ export const ANSWER_CHECKS: Checks = {
 			must(told(whole).includes('"pick"'), told(whole));
 			must(told(whole) === told(direct), `${told(whole)}, not ${told(direct)}`);
 			must(told(streamed) === told(directStream), `${told(streamed)}, not ${told(directStream)}, streamed`);
-			cost += costOf(whole.usage) + costOf(streamed.usage);
+			usages.push(whole.usage, streamed.usage);
 			called = told(streamed);
 		}
-		const { spent } = await usageRowsOf(world, accountId);
-		must(spent === cost, `charged ${spent}, not ${cost}`);
+		await chargedRowsOf(world, accountId, ...usages);
 		return `${called}, four times`;
 	},
 };

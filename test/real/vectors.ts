@@ -1,5 +1,5 @@
 import type OpenAI from "openai";
-import { priceOf } from "../support/chat.ts";
+import { postJson, priceOf } from "../support/chat.ts";
 import { type Checks, must, usageRowsOf } from "./world.ts";
 
 export const VECTOR_CHECKS: Checks = {
@@ -28,8 +28,7 @@ export const VECTOR_CHECKS: Checks = {
 		const { secret, accountId } = await world.customer();
 		const told = async (url: string, model: string) => {
 			const body = { model, query: "the fox", documents: ["a lazy dog", "the quick fox", "a fox"] };
-			const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
-			const response = await fetch(`${url}/rerank`, { method: "POST", headers, body: JSON.stringify(body) });
+			const response = await postJson(`${url}/rerank`, secret, body);
 			must(response.ok, await response.clone().text());
 			const { results, usage } = (await response.json()) as Ranking;
 			return { ranks: results.map((one) => [one.index, one.relevance_score]), tokens: usage.prompt_tokens };

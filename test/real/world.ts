@@ -39,6 +39,18 @@ export async function usageRowsOf({ service }: RealWorld, accountId: string) {
 	return { rows, spent };
 }
 
+/** As `usageRowsOf`; the account must have been charged exactly the cost of these answers. */
+export async function chargedRowsOf(
+	world: RealWorld,
+	accountId: string,
+	...usages: readonly (OpenAI.CompletionUsage | undefined)[]
+) {
+	const found = await usageRowsOf(world, accountId);
+	const cost = usages.reduce((sum, usage) => sum + costOf(usage), 0);
+	must(found.spent === cost, `charged ${found.spent}, not ${cost}`);
+	return found;
+}
+
 /** The text or the reasoning, because a model with random weights may never stop reasoning. */
 export function textOf(said: { content?: string | null } | undefined): string | undefined {
 	const { content, reasoning_content, reasoning } = (said ?? {}) as Record<string, string | null | undefined>;

@@ -6,6 +6,18 @@ export function ask(text = "one two three", more: Record<string, unknown> = {}):
 	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };
 }
 
+/** Posts JSON to an absolute address with an API key. */
+export const postJson = (url: string, secret: string, body: unknown, init: RequestInit = {}): Promise<Response> =>
+	fetch(url, {
+		method: "POST",
+		...init,
+		headers: {
+			...{ "content-type": "application/json", authorization: `Bearer ${secret}` },
+			...(init.headers as Record<string, string>),
+		},
+		body: JSON.stringify(body),
+	});
+
 /** Charge of a `chatModel` in nano-dollars: USD 1 per million prompt tokens, USD 2 per million output tokens. */
 export function priceOf(prompt: number, completion: number): number {
 	return prompt * 1_000 + completion * 2_000;

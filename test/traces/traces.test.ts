@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { localServer } from "../support/at-end.ts";
-import { ask } from "../support/chat.ts";
+import { ask, postJson } from "../support/chat.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { deployment, withEndpoints } from "../support/upstream-endpoints.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
@@ -49,11 +49,7 @@ function newContext(flags = "01") {
 	return { traceId, headers: { traceparent: `00-${traceId}-b7ad6b7169203331-${flags}`, tracestate: "vendor=1" } };
 }
 const send = (key: string, body: unknown, headers: Record<string, string>, to = service) =>
-	fetch(`${to.url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
-		body: JSON.stringify(body),
-	});
+	postJson(`${to.url}/v1/chat/completions`, key, body, { headers });
 async function chat(headers: Record<string, string>, more: Record<string, unknown> = {}, from: TestService = service) {
 	const key = from === service ? secret : (await from.customer()).secret;
 	return send(key, ask(PROMPT, more), headers, from);

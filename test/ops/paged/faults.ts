@@ -3,6 +3,7 @@ import { createKey } from "../../../src/keys/key-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
 import { batchesAt, chatLine } from "../../batch/batch-service.ts";
 import { newPerson, operator } from "../../console/person.ts";
+import { ask, postJson } from "../../support/chat.ts";
 import { paidAccount } from "../../support/paid-account.ts";
 import { childrenWithRole } from "../../support/processes.ts";
 import { reply } from "../../support/upstream-server.ts";
@@ -17,8 +18,6 @@ export interface PagedFault {
 	mend?(world: World): Promise<void> | void;
 }
 
-const CHAT = { messages: [{ role: "user", content: "one two three" }] };
-
 export async function newCustomer({ database, pepper }: World): Promise<{ accountId: string; secret: string }> {
 	const { statements } = database;
 	const accountId = await paidAccount(statements);
@@ -27,11 +26,7 @@ export async function newCustomer({ database, pepper }: World): Promise<{ accoun
 }
 
 export function chat(world: World, model: string, secret = world.secret, more: object = {}): Promise<number> {
-	return fetch(`${world.url}/v1/chat/completions`, {
-		method: "POST",
-		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-		body: JSON.stringify({ model, ...CHAT, ...more }),
-	})
+	return postJson(`${world.url}/v1/chat/completions`, secret, ask("one two three", { model, ...more }))
 		.then(async (answer) => {
 			await answer.text();
 			return answer.status;

@@ -6,7 +6,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { batchesAt, chatLine, isOver, type ShownBatch } from "../batch/batch-service.ts";
 import { signedEvent } from "../billing/stripe-server.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import { giving, settledEvent, wish } from "../ledger/fixture.ts";
+import { DATED, giving, settledEvent, wish } from "../ledger/fixture.ts";
 import { waitFor } from "../support/wait.ts";
 import type { FailoverWorld } from "./failover-world.ts";
 
@@ -144,11 +144,7 @@ export async function sealDay(world: FailoverWorld, { account, key }: Customer):
 	);
 	await store.giveBack([giving(account, 0)]);
 	await store.close();
-	for (const [table, column] of [
-		["usage_event", "settled_at"],
-		["lease_op", "at"],
-		["ledger_entry", "created_at"],
-	] as const)
+	for (const [table, column] of DATED)
 		await sql.unsafe(
 			`update ${table} set ${column} = date_trunc('day', now(), 'UTC') - interval '36 hours' + random() * interval '1 minute'`,
 		);

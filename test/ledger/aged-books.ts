@@ -6,7 +6,7 @@ import { reconcile } from "../../src/ledger/reconciler.ts";
 import { removeUsage } from "../../src/ledger/removal.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
-import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
+import { backdate, DATED, giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 /** Ages in days of the requests in the books. Some exceed the retention of the tests, some do not. */
 const DAYS_AGO = [12, 11, 10, 5, 3];
@@ -22,21 +22,12 @@ export async function agedBooks() {
 	const deps = { statements, clock: systemClock };
 	await makeAccount(db, "acc", 100_000, { key: 50_000 });
 	const noon = (days: number) => Math.floor(Date.now() / DAY_MS) * DAY_MS - days * DAY_MS + DAY_MS / 2;
-	/** Moves rows of the last hour to noon of the day `days` ago. */
-	async function backdate(days: number): Promise<void> {
-		for (const [table, column] of [
-			["usage_event", "settled_at"],
-			["lease_op", "at"],
-			["ledger_entry", "created_at"],
-			["instance_beat", "ended_at"],
-			["instance_beat", "started_at"],
-			["control_log", "at"],
-		]) {
-			await sql.unsafe(`
-				update ${table} set ${column} = date_trunc('day', now(), 'UTC') - interval '${days} days' + interval '12 hours'
-					+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
-		}
-	}
+	const others = [
+		["instance_beat", "ended_at"],
+		["instance_beat", "started_at"],
+		["control_log", "at"],
+	] as const;
+	const ageBy = (days: number) => backdate(db, days, [...DATED, ...others]);
 	const settled: { readonly daysAgo: number; readonly epoch: number; readonly event: SettledEvent }[] = [];
 	for (const daysAgo of DAYS_AGO) {
 		const epoch = await goLive(db, "i");
@@ -49,7 +40,7 @@ export async function agedBooks() {
 		}
 		await store.giveBack([giving("acc", 100)]);
 		await store.close();
-		await backdate(daysAgo);
+		await ageBy(daysAgo);
 	}
 	await sql`select usage_fold()`;
 	for (let days = 1; days > 0; ) days = await sealDays(deps);
@@ -61,7 +52,7 @@ export async function agedBooks() {
 		sql,
 		deps,
 		settled,
-		backdate,
+		backdate: ageBy,
 		async settle(event: SettledEvent, epoch: number): Promise<void> {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
 			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));

@@ -52,8 +52,9 @@ while ((await db.sql`select 1 from sealed_day where day = ${DAYS.at(-1) ?? ""}`)
 await db.sql`delete from sealed_day where day > ${DAYS.at(-1) ?? ""}`;
 
 let folder = "";
-beforeEach(() => {
+beforeEach(async () => {
 	folder = temporaryFolder();
+	await db.sql`update sealed_day set archived_at = null`;
 });
 
 const archive = () => archiveDays(db.statements, openArchive({ folder }), { own: false });
@@ -102,8 +103,10 @@ test("the archive stores whole nano-dollars and microseconds in the Parquet colu
 /** Copies an archive file and changes values of its rows or its seal, as a forger could. */
 async function forge(
 	name: string,
-	change: (row: Record<string, unknown>) => void,
-	seal?: (kv: Map<string, string>) => void,
+	{
+		row: change,
+		seal,
+	}: { row?: (row: Record<string, unknown>) => void; seal?: (kv: Map<string, string>) => void } = {},
 ) {
 	const { fileWriter, ParquetWriter } = await import("hyparquet-writer");
 	const { parquetMetadataAsync } = await import("hyparquet");
@@ -112,7 +115,7 @@ async function forge(
 	const metadata = await parquetMetadataAsync(file);
 	const rows = await parquetReadObjects({ file, parsers: { timestampFromMicroseconds: (at) => at } });
 	const kind = name.startsWith("usage") ? "usage" : "entries";
-	if (rows[1] !== undefined) change(rows[1]);
+	if (rows[1] !== undefined) change?.(rows[1]);
 	const kv = new Map(metadata.key_value_metadata?.map(({ key, value }) => [key, value ?? ""]));
 	seal?.(kv);
 	const schema = parquetSchema(kind);
@@ -131,8 +134,8 @@ const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).dig
 
 test("the archive detects any changed value in a rewritten file", async () => {
 	await archive();
-	await forge("usage-2026-01-02.parquet", () => {});
-	await forge("entries-2026-01-02.parquet", () => {});
+	await forge("usage-2026-01-02.parquet");
+	await forge("entries-2026-01-02.parquet");
 	expect(await problems()).toEqual([]);
 	for (const [name, column, value, problem] of [
 		["usage-2026-01-02.parquet", "charged_nano_usd", 1n, "its rows come to other sums"],
@@ -144,14 +147,14 @@ test("the archive detects any changed value in a rewritten file", async () => {
 		["entries-2026-01-02.parquet", "kind", "refund", "its rows come to other sums"],
 	] as const) {
 		let was: unknown;
-		await forge(name, (row) => {
-			was = row[column];
-			row[column] = value;
+		await forge(name, {
+			row(row) {
+				was = row[column];
+				row[column] = value;
+			},
 		});
 		expect([column, ...(await problems())]).toEqual([column, `${name}: ${problem}`]);
-		await forge(name, (row) => {
-			row[column] = was;
-		});
+		await forge(name, { row: (row) => void Object.assign(row, { [column]: was }) });
 	}
 	expect(await problems()).toEqual([]);
 });
@@ -159,15 +162,13 @@ test("the archive detects any changed value in a rewritten file", async () => {
 test("the archive detects a day with a forged seal and a missing day", async () => {
 	await archive();
 	for (const name of ["usage-2026-01-01.parquet", "entries-2026-01-01.parquet"])
-		await forge(
-			name,
-			() => {},
-			(kv) => {
+		await forge(name, {
+			seal(kv) {
 				const sealed = (kv.get("tollgate.sealed") ?? "").replace(/, \d+, \d+, ""\]$/, ', 5, 5, ""]');
 				kv.set("tollgate.sealed", sealed);
 				kv.set("tollgate.seal", sha256(sealed));
 			},
-		);
+		});
 	expect(await problems()).toEqual(
 		["entries", "usage"].map(
 			(kind) => `${kind}-2026-01-02.parquet: its seal does not follow from that of the day before`,
@@ -194,17 +195,9 @@ test("the archive reports a file of another format as a problem", async () => {
 			/^(it cannot be read|a row was changed|its rows come to|\d+ rows were sealed)/,
 		);
 	}
-	await forge(
-		"usage-2026-01-01.parquet",
-		() => {},
-		(kv) => kv.clear(),
-	);
+	await forge("usage-2026-01-01.parquet", { seal: (kv) => kv.clear() });
 	expect((await checkArchive(join(folder, "usage-2026-01-01.parquet"))).problem).toBe("it has no seal");
-	await forge(
-		"entries-2026-01-01.parquet",
-		() => {},
-		(kv) => kv.set("tollgate.seal", "00"),
-	);
+	await forge("entries-2026-01-01.parquet", { seal: (kv) => void kv.set("tollgate.seal", "00") });
 	expect((await checkArchive(join(folder, "entries-2026-01-01.parquet"))).problem).toBe(
 		"its sums do not belong to its seal",
 	);
@@ -241,7 +234,6 @@ const noted = async () =>
 for (const [where, open] of Object.entries(ownPlaces)) {
 	test(`the archive marks a day as archived once both files were read from ${where}`, async () => {
 		const place = open();
-		await db.sql`update sealed_day set archived_at = null`;
 		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
 		expect(await noted()).toEqual([]);
 		expect(await archiveDays(db.statements, place, { own: true })).toEqual([]);
@@ -254,7 +246,6 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 
 	test(`the archive marks no day whose files in ${where} are torn or of another day`, async () => {
 		const place = open();
-		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");
 		const whole = openArchive({ folder: other });
 		await archiveDays(db.statements, whole, { own: false });
@@ -285,7 +276,6 @@ function copied(path: string): string {
 
 test("the archive repeats a failed upload in the next run", async () => {
 	const place = ownPlaces["a bucket"]();
-	await db.sql`update sealed_day set archived_at = null`;
 	let puts = 0;
 	const failing: ArchiveStorage = {
 		...place,
@@ -322,7 +312,6 @@ for (const [where, open] of Object.entries(ownPlaces))
 				return isThere;
 			},
 		};
-		await db.sql`update sealed_day set archived_at = null`;
 		const wrote = await Promise.all([1, 2].map(() => archiveDays(db.statements, blind, { own: true })));
 		expect(wrote.flat().filter((day) => day === DAYS[0])).toHaveLength(2);
 		expect(await noted()).toEqual(DAYS);
@@ -348,7 +337,6 @@ test("the archive deletes the work folder of a killed process, not of a running 
 	try {
 		killed.child.kill("SIGKILL");
 		await killed.child.exited;
-		await db.sql`update sealed_day set archived_at = null`;
 		await archiveDays(db.statements, ownPlaces["a bucket"](), { own: true });
 		expect([existsSync(killed.path), existsSync(join(living.path, "usage-2026-01-01.parquet"))]).toEqual([false, true]);
 	} finally {

@@ -100,6 +100,26 @@ export async function grantsOfFour(db: TestDatabase, budget: string, other: (n: 
 	return (await Promise.all(grants)).map((replies) => replies?.map(({ amount }) => Number(amount)) ?? []);
 }
 
+/** Tables of the books with the column that dates their rows. */
+export const DATED: readonly (readonly [table: string, column: string])[] = [
+	["usage_event", "settled_at"],
+	["lease_op", "at"],
+	["ledger_entry", "created_at"],
+];
+
+/** Moves rows of the last hour to noon of the day `days` before `today`, which is an SQL expression. */
+export async function backdate(
+	{ sql }: TestDatabase,
+	days: number,
+	tables = DATED,
+	today = "date_trunc('day', now(), 'UTC')",
+) {
+	for (const [table, column] of tables)
+		await sql.unsafe(`
+			update ${table} set ${column} = ${today} - interval '${days} days' + interval '12 hours'
+				+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
+}
+
 /** Starts an epoch and makes it live without a heartbeat, for tests of single statements. */
 export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Promise<number> {
 	const [row] = await db.sql`select instance_join(${id}, ${ttlMs}) as epoch`;

@@ -105,15 +105,6 @@ test("the journal of a process that SIGSTOP paused is not replayed", async () =>
 	await world.expectEnd(other, 40);
 });
 
-test("another instance on the same machine replays a dead instance's journal", async () => {
-	const child = await startChild("gone");
-	await child.acts("open a 1000", "progress a 30 50");
-	await child.end();
-	const other = await startHere("beside");
-	await other.recovered();
-	await world.expectEnd(other, 30);
-});
-
 test("an unreadable journal that is tried repeatedly leaks no memory", async () => {
 	const odd = join(world.dataDir, "journal", "other", "no number");
 	mkdirSync(odd, { recursive: true });

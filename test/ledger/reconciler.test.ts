@@ -7,7 +7,7 @@ import {
 	createReconciler,
 	reconcile,
 } from "../../src/ledger/reconciler.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -154,33 +154,25 @@ test("the books check reports no result of a run that a stop interrupted", async
 });
 
 test("the books check uses the newest stored result that is recent enough", async () => {
-	const db = await createTestDatabase();
-	try {
-		const history = createBooksHistory(db.statements);
-		expect(await history.newest(MINUTE_MS)).toBeUndefined();
-		await history.add(await reconcile(db.statements), "start");
-		const second = await history.add({ ok: false, checks: [{ name: "x", ok: false, detail: "y" }] }, "usr_1");
-		expect(await history.newest(MINUTE_MS)).toEqual(second);
-		await db.sql`update reconciliation_run set at = at - interval '1 hour'`;
-		await waitFor(async () => (await history.newest(MINUTE_MS)) === undefined, "the runs to be old");
-		expect(await history.newest(2 * 60 * MINUTE_MS)).toMatchObject({ id: second.id, by: "usr_1", ok: false });
-	} finally {
-		await db.drop();
-	}
+	const db = await withDatabase();
+	const history = createBooksHistory(db.statements);
+	expect(await history.newest(MINUTE_MS)).toBeUndefined();
+	await history.add(await reconcile(db.statements), "start");
+	const second = await history.add({ ok: false, checks: [{ name: "x", ok: false, detail: "y" }] }, "usr_1");
+	expect(await history.newest(MINUTE_MS)).toEqual(second);
+	await db.sql`update reconciliation_run set at = at - interval '1 hour'`;
+	await waitFor(async () => (await history.newest(MINUTE_MS)) === undefined, "the runs to be old");
+	expect(await history.newest(2 * 60 * MINUTE_MS)).toMatchObject({ id: second.id, by: "usr_1", ok: false });
 });
 
 test("the books check ignores a result dated in the future", async () => {
-	const db = await createTestDatabase();
-	try {
-		const history = createBooksHistory(db.statements);
-		await history.add({ ok: true, checks: [] }, "timer");
-		await db.sql`update reconciliation_run set at = at + interval '1 day', id = 'rec_z'`;
-		expect(await history.newest(MINUTE_MS)).toBeUndefined();
-		const since = await history.add({ ok: false, checks: [] }, "timer");
-		expect(await history.newest(MINUTE_MS)).toEqual(since);
-	} finally {
-		await db.drop();
-	}
+	const db = await withDatabase();
+	const history = createBooksHistory(db.statements);
+	await history.add({ ok: true, checks: [] }, "timer");
+	await db.sql`update reconciliation_run set at = at + interval '1 day', id = 'rec_z'`;
+	expect(await history.newest(MINUTE_MS)).toBeUndefined();
+	const since = await history.add({ ok: false, checks: [] }, "timer");
+	expect(await history.newest(MINUTE_MS)).toEqual(since);
 });
 
 test("the books check starts one run for callers that arrive as it begins", async () => {

@@ -7,7 +7,7 @@ import { reconcile } from "../../src/ledger/reconciler.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { rolledBack, withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
-import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
+import { backdate, DATED, giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
@@ -27,21 +27,8 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	await store.giveBack([giving("acc", 100)]);
 	// Ends two of the epochs. The third one stays live and also has requests of today.
 	if (id !== "k") await store.close();
-	await backdate(DAYS_AGO[index] ?? 0);
+	await backdate(db, DAYS_AGO[index] ?? 0, DATED, `timestamptz '${TODAY} 00:00Z'`);
 	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
-}
-
-/** Moves rows of the last hour to noon of the day `days` ago. */
-async function backdate(days: number): Promise<void> {
-	for (const [table, column] of [
-		["usage_event", "settled_at"],
-		["lease_op", "at"],
-		["ledger_entry", "created_at"],
-	]) {
-		await db.sql.unsafe(`
-			update ${table} set ${column} = timestamptz '${TODAY} 12:00Z' - interval '${days} days'
-				+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
-	}
 }
 
 function json(value: unknown): string {

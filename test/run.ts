@@ -10,14 +10,6 @@ import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
 import { testHome, testPostgres } from "./support/postgres.ts";
 
-/** Collects failures from the output of `bun test`, so that they can be printed again at the end. */
-interface FailureReader {
-	read(text: string): void;
-	end(): void;
-	/** Returns each failure with its file and the output since the previous test. */
-	found(): readonly string[];
-}
-
 /** Most lines that are printed for one failure; the complete output is above. */
 const LINES_MAX = 200;
 const FAILURES_MAX = 100;
@@ -31,7 +23,9 @@ const LIST = /^\d+ tests? failed:$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence for colours begins with one.
 const COLOUR = /\x1b\[[0-9;]*m/g;
 
-function createFailureReader(): FailureReader {
+/** Collects failures from the output of `bun test`, so that they can be printed again at the end. */
+function createFailureReader() {
+	/** Each failure with its file and the output since the previous test. */
 	const found: string[] = [];
 	let rest = "";
 	let file = "";
@@ -64,19 +58,19 @@ function createFailureReader(): FailureReader {
 	}
 
 	return {
-		read(text) {
+		read(text: string): void {
 			const all = (rest + text).split("\n");
 			rest = all.pop() ?? "";
 			for (const line of all) take(line.replace(COLOUR, "").trimEnd());
 		},
-		end() {
+		end(): void {
 			if (rest !== "") take(rest);
 			flush();
 			rest = "";
 			file = "";
 			listed = false;
 		},
-		found: () => found,
+		found,
 	};
 }
 
@@ -158,7 +152,7 @@ try {
 	product.remove();
 	await database.stop();
 }
-for (const failure of failures.found()) console.log(`\n${failure}`);
+for (const failure of failures.found) console.log(`\n${failure}`);
 const tookS = Math.round((performance.now() - startedAtMs) / 1000);
 console.log(`\n${files.length} files in ${tookS} s${exitCode === 0 ? "" : "; not all is well: see above"}`);
 process.exitCode = stopped ? 1 : exitCode;

@@ -77,19 +77,20 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 		/** Creates an account with credit and keys; returns the keys' secrets. */
 		async customer(keys: number) {
 			const accountId = await paidAccount(statements, CREDIT_NANO_USD);
-			const made = [];
-			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
-			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };
+			const secrets: string[] = [];
+			for (let key = 0; key < keys; key++)
+				secrets.push((await createKey(maker, accountId, { name: `bench ${key}` })).secret);
+			return { secrets };
 		},
-		/** Waits until no request runs or is queued and at least `requestsMin` are stored, then returns the books. */
-		async books(requestsMin = 0) {
+		/** Waits until no request runs or is queued, then returns the books. */
+		async books() {
 			let before = -1;
 			for (;;) {
 				const [row] = await sql<{ requests: string; charged: string; open: string }[]>`
 					select count(*) as requests, coalesce(sum(charged_nano_usd), 0) as charged,
 						(select count(*) from reservation) as open from usage_event`;
 				const requests = Number(row?.requests);
-				if (requests === before && requests >= requestsMin && Number(row?.open) === 0) {
+				if (requests === before && Number(row?.open) === 0) {
 					// After this many rows Postgres's planner needs new statistics.
 					await sql`analyze`;
 					const { ok, checks } = await reconcile(statements);
@@ -119,25 +120,20 @@ export interface ProductOptions {
 	readonly upstreamPort: number;
 	/** Folder of the journal and the catalogue. */
 	readonly folder: string;
-	readonly workers?: number;
 	/** False: the process may use any core. */
 	readonly pinned?: boolean;
 	readonly env?: Record<string, string>;
-	/** Lines under `limits:` of the catalogue. */
-	readonly limits?: string;
 }
 
-/** Starts the product and waits until it is ready; `readyMs` is the time that this took. */
-export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
+/** Starts the product and waits until it is ready. */
+export async function startProduct(options: ProductOptions): Promise<Gateway> {
 	mkdirSync(options.folder, { recursive: true });
 	const configPath = join(options.folder, "tollgate.yaml");
-	const limits = options.limits === undefined ? "" : `limits:\n${options.limits}\n`;
-	await Bun.write(configPath, catalogText(options.upstreamPort) + limits);
+	await Bun.write(configPath, catalogText(options.upstreamPort));
 	const port = quietPort();
 	const logPath = join(options.folder, "service.log");
 	writeFileSync(logPath, "");
 	const argv = [...options.command, "serve"];
-	const startedAt = performance.now();
 	const child = Bun.spawn(options.pinned === false ? onAnyCore(argv) : onGatewayCore(argv), {
 		cwd: options.folder,
 		env: {
@@ -150,9 +146,8 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			CONFIG: configPath,
 			PORT: String(port),
 			JOURNAL: "process",
-			// One worker runs as a gateway alone, so that only the answering process is measured. Several need a parent.
-			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
-			WORKERS: String(options.workers ?? 1),
+			// Without a parent process, so that only the answering process is measured.
+			ROLE: "gateway",
 			// Time for writing the last window's settlements to Postgres before the books are read.
 			DRAIN_S: "60",
 			...options.env,
@@ -170,7 +165,7 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 		);
 	await Promise.race([waitFor(isReady, "the service to be ready", READY_DEADLINE_MS), ended]);
 	ended.catch(() => {});
-	return { ...processGateway("tollgate", port, child), readyMs: performance.now() - startedAt };
+	return processGateway("tollgate", port, child);
 }
 
 function catalogText(upstreamPort: number): string {

@@ -3,7 +3,7 @@ import type { Socket } from "bun";
 
 export interface ConnectionHandlers {
 	/** Called when the answer to the last request is complete. */
-	answered(status: number, bodyBytes: number, head: string): void;
+	answered(status: number, head: string): void;
 	/** Called with a chunk of a body, without its framing. The bytes are valid only during the call. */
 	body?(bytes: Buffer): void;
 	/** Called if the connection ends while an answer is pending. */
@@ -22,23 +22,16 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 	let remaining = 0;
 	let head = "";
 	let isOpen = true;
-	let bodyBytes = 0;
 	let due = false;
 	let unsent: Uint8Array | undefined;
-
-	function pass(bytes: Buffer): void {
-		bodyBytes += bytes.length;
-		handlers.body?.(bytes);
-	}
 
 	function complete(): void {
 		phase = "head";
 		due = false;
-		handlers.answered(Number(head.slice(9, 12)), bodyBytes, head);
+		handlers.answered(Number(head.slice(9, 12)), head);
 	}
 
 	function startBody(): void {
-		bodyBytes = 0;
 		const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
 		if (length !== undefined) {
 			remaining = Number(length);
@@ -70,11 +63,11 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 			return end + 4;
 		}
 		if (phase === "until close") {
-			pass(view.subarray(at));
+			handlers.body?.(view.subarray(at));
 			return view.length;
 		}
 		const now = Math.min(remaining, view.length - at);
-		if (now > 0) pass(view.subarray(at, at + now));
+		if (now > 0) handlers.body?.(view.subarray(at, at + now));
 		remaining -= now;
 		if (remaining > 0) return at + now;
 		if (phase === "fixed") complete();
@@ -136,8 +129,6 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		},
 		/** False once the server has closed the connection. */
 		isOpen: () => isOpen,
-		pause: () => void socket.pause(),
-		resume: () => void socket.resume(),
 		close() {
 			due = false;
 			socket.terminate();

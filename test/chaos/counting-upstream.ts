@@ -26,7 +26,6 @@ export interface CountingOptions {
 	failures: number;
 	/** Fraction of requests that run for seconds, because their tokens come slowly. */
 	slow?: number;
-	dialect?: "vllm" | "openai";
 	/** Seed of the random decisions, which are made in the order of arrival. */
 	seed?: number;
 }
@@ -55,7 +54,7 @@ export async function startCountingUpstream(options: CountingOptions) {
 }
 
 function main(options: CountingOptions): void {
-	const upstream = startUpstream({ dialect: options.dialect ?? "vllm" });
+	const upstream = startUpstream({ dialect: "vllm" });
 	const random = createRandom(options.seed ?? 1);
 	upstream.always(() => {
 		const gapMs = random.chance(options.slow ?? 0) ? SLOW_GAP_MS : random.int(0, options.gapMsMax);

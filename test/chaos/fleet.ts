@@ -43,17 +43,14 @@ export interface FleetOptions {
 	instances?: number;
 	/** YAML of the model; by default `chatModel` with high concurrency. */
 	model?: string;
-	dialect?: string;
 	env?: Readonly<Record<string, string>>;
 	/** Program of all instances at first. A previous version then also creates the schema. */
 	program?: Program;
-	/** A module that each process loads before the program. */
-	preload?: string;
-	/** Milliseconds for which starts are repeated, because the database may be down. */
-	startWithinMs?: number;
 }
 
 const TOP_UP = 100_000_000_000;
+/** Milliseconds for which starts are repeated, because the database may be down. */
+const START_WITHIN_MS = 30_000;
 
 /**
  * True if running instances have replayed the journals of crashes. They do so while they serve; a stop waits for it no
@@ -74,7 +71,7 @@ export async function withFleet({ gapMsMax = 1, ...options }: Partial<FleetOptio
 export async function startFleet(options: FleetOptions) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-chaos-"));
 	const configPath = join(folder, "tollgate.yaml");
-	const chats = chatModel({ url: options.upstreamUrl, dialect: options.dialect ?? "vllm" });
+	const chats = chatModel({ url: options.upstreamUrl, dialect: "vllm" });
 	writeFileSync(configPath, `models:\n${options.model ?? `${chats}\n        max_concurrency: 512`}\n`);
 	const pepper = crypto.randomUUID().repeat(2);
 	const shared = {
@@ -177,11 +174,10 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 		},
 		/** Starts the instance and waits until it listens. Repeats a start that fails. */
 		async start() {
-			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
+			const giveUpAtMs = performance.now() + START_WITHIN_MS;
 			for (;;) {
 				try {
-					const preload = options.preload === undefined ? {} : { preload: options.preload };
-					process = await startServe(env, { logPath, program, ...preload });
+					process = await startServe(env, { logPath, program });
 					return process;
 				} catch (error) {
 					if (performance.now() > giveUpAtMs) throw error;

@@ -30,7 +30,7 @@ export function createKeepAliveClient(url: string) {
 			answer = Promise.withResolvers();
 			if (fresh)
 				connection = await openConnection(port, {
-					answered: (_status, _bytes, head) => answer.resolve(head),
+					answered: (_, head) => answer.resolve(head),
 					broke: (reason) => answer.reject(new Error(reason)),
 				});
 			connection?.send(Buffer.from(head + body));

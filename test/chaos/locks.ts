@@ -41,18 +41,6 @@ const SILENT_CONNECTION: LockTerms = {
 	why: "the instance that cannot be reached is waited for, at most for its lease",
 };
 
-interface Seen {
-	/** Number of served requests whose key and credit the instances had in memory. */
-	readonly served: number;
-	readonly refused: Readonly<Record<string, number>>;
-	/** Longest time in milliseconds for which a gate was closed. */
-	readonly closedMs: number;
-	/** Durations of revocations in milliseconds; undefined for one that was abandoned. */
-	readonly revocationsMs: readonly (number | undefined)[];
-	/** Milliseconds from the lock's release until every request was served; undefined if that took too long. */
-	readonly recoveredMs: number | undefined;
-}
-
 /** Longest time in milliseconds for a prompt answer, with allowance for other load on the machine. */
 const PROMPT_MS = 2_500;
 
@@ -154,6 +142,7 @@ async function tablesOf(fleet: Fleet): Promise<string[]> {
 }
 
 type Traffic = Awaited<ReturnType<typeof startTraffic>>;
+type Seen = Awaited<ReturnType<typeof watch>>;
 
 /** Customers whose keys and credit both instances have in memory, with requests at short intervals. */
 async function startTraffic(fleet: Fleet) {
@@ -170,15 +159,13 @@ async function startTraffic(fleet: Fleet) {
 const isSmooth = (sent: readonly SentRequest[], last: number) =>
 	sent.length >= last && sent.slice(-last).every(({ complete }) => complete);
 
-async function watch(
-	fleet: Fleet,
-	traffic: Traffic,
-	hold: (during: () => Promise<void>) => Promise<void>,
-): Promise<Seen> {
+async function watch(fleet: Fleet, traffic: Traffic, hold: (during: () => Promise<void>) => Promise<void>) {
 	const account = await fleet.account();
 	const doomed = await Promise.all(Array.from({ length: REVOCATIONS }, () => fleet.key(account)));
 	const from = traffic.sent.length;
+	/** Milliseconds for which each gate was closed. */
 	const closed = fleet.members.map(() => 0);
+	/** Durations of revocations in milliseconds; undefined for one that was abandoned. */
 	const revocationsMs: (number | undefined)[] = [];
 	let holding = true;
 
@@ -223,6 +210,7 @@ async function watch(
 		() => true,
 		() => false,
 	);
+	/** Time from the lock's release until every request was served; undefined if that took too long. */
 	const recoveredMs = recovered ? Math.round(nowMs() - letGoMs) : undefined;
 	holding = false;
 	await Promise.all(watched);

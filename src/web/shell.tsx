@@ -1,4 +1,4 @@
-import { ActionIcon, Box, Button, Drawer, Group, Menu, NavLink } from "@mantine/core";
+import { ActionIcon, Box, Drawer, Group, Menu, NavLink } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useEffect } from "react";
 import { brand } from "./brand.ts";
@@ -280,14 +280,8 @@ export function PublicShell({ children }: { children: ReactNode }) {
 					)}
 				</Group>
 				<Group gap="xs">
-					<Button component={Link} to="/sign-in" variant="default" size="xs">
-						{t("Sign in")}
-					</Button>
-					{config.signUp && (
-						<Button component={Link} to="/sign-up" size="xs">
-							{t("Sign up")}
-						</Button>
-					)}
+					<ActButton to="/sign-in" label={t("Sign in")} />
+					{config.signUp && <ActButton to="/sign-up" look="main" label={t("Sign up")} />}
 				</Group>
 			</Group>
 			<main className="main" id="main" tabIndex={-1}>

@@ -6,7 +6,7 @@ import { roleName } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { BalanceFigures, KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { FenceNotice } from "../parts/dialog.tsx";
-import { CheckField, SearchField, TextField } from "../parts/fields.tsx";
+import { CheckField, SearchField, TextField, useField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
@@ -23,9 +23,9 @@ import { AgreedPrices, usePrices } from "./prices.tsx";
 export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
 	const [fence, setFence] = useState<Fence>();
-	const [usd, setUsd] = useState("");
+	const usd = useField();
 	const [isPromotion, setIsPromotion] = useState(false);
-	const [lastDay, setLastDay] = useState("");
+	const lastDay = useField();
 	// Kept outside the dialog: a retry in a reopened dialog sends the same token and adjusts the credit once.
 	const attempt = useAttempt();
 	const data = detail.data;
@@ -53,8 +53,7 @@ export function AccountPage({ id }: { id: string }) {
 							inputMode="decimal"
 							pattern="-?[0-9]+(\.[0-9]{1,9})?"
 							data-autofocus
-							value={usd}
-							onChange={setUsd}
+							{...usd}
 						/>
 						<CheckField
 							label={t("Promotional credit")}
@@ -68,8 +67,7 @@ export function AccountPage({ id }: { id: string }) {
 								description={t("Unspent credit is removed after this day. Leave empty for no expiry")}
 								type="date"
 								required={false}
-								value={lastDay}
-								onChange={setLastDay}
+								{...lastDay}
 							/>
 						)}
 					</>
@@ -77,8 +75,8 @@ export function AccountPage({ id }: { id: string }) {
 				act: t("Adjust"),
 				field: { label: t("Reason"), description: t("Shown in the customer's ledger and saved in the audit log") },
 				run: async (reason) => {
-					const promotion = isPromotion ? { promotion: { lastDay: lastDay || null } } : {};
-					const asked = { id, usd: usd.trim(), reason, ...promotion };
+					const promotion = isPromotion ? { promotion: { lastDay: lastDay.value || null } } : {};
+					const asked = { id, usd: usd.value.trim(), reason, ...promotion };
 					const { secondLookNeeded } = await attempt.send(asked, (token) => operatorApi.adjust(asked, token));
 					return secondLookNeeded
 						? t("Recorded. An adjustment of this size needs a second operator's confirmation on the Today page.")
@@ -87,9 +85,9 @@ export function AccountPage({ id }: { id: string }) {
 			};
 		},
 		() => {
-			setUsd("");
+			usd.onChange("");
 			setIsPromotion(false);
-			setLastDay("");
+			lastDay.onChange("");
 			terms.reset();
 			prices.reset();
 			void detail.reload();
@@ -172,8 +170,7 @@ const suspension = (id: string, isOn: boolean, onDone: (fence: Fence) => void) =
 	danger: isOn,
 	field: reasonField(),
 	run: async (reason: string) => {
-		const { fence } = await (isOn ? operatorApi.suspend(id, reason) : operatorApi.unsuspend(id, reason));
-		onDone(fence);
+		onDone((await (isOn ? operatorApi.suspend(id, reason) : operatorApi.unsuspend(id, reason))).fence);
 		return undefined;
 	},
 });
@@ -246,8 +243,8 @@ function Detail({ data }: { data: OperatorAccount }) {
 const TYPING_MS = 250;
 
 export function AccountsPage() {
-	const [search, setSearch] = useState("");
-	const [wanted] = useDebouncedValue(search.trim(), TYPING_MS);
+	const search = useField();
+	const [wanted] = useDebouncedValue(search.value.trim(), TYPING_MS);
 	const list = useList(`operator-accounts ${wanted}`, (after) => operatorApi.accounts(wanted, after));
 	return (
 		<Page title={t("Accounts")}>
@@ -258,8 +255,7 @@ export function AccountsPage() {
 						w={240}
 						label={t("Search by email, name or id")}
 						placeholder={t("Email, name or id (press /)")}
-						value={search}
-						onChange={setSearch}
+						{...search}
 					/>
 				}
 				{...fromList(list)}

@@ -1,7 +1,6 @@
 import { Box, Group } from "@mantine/core";
-import { useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
-import { SearchField } from "../parts/fields.tsx";
+import { SearchField, useField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
 import { Form } from "../parts/form.tsx";
 import { Empty, Page } from "../parts/page.tsx";
@@ -62,15 +61,10 @@ export function AuditPage() {
 }
 
 function SubjectField(props: { subject: string; onChange: (subject: string) => void }) {
-	const [subject, setSubject] = useState(props.subject);
+	const subject = useField(props.subject);
 	return (
-		<Form onSubmit={() => props.onChange(subject.trim())}>
-			<SearchField
-				label={t("Id of a key, account, top-up or payment")}
-				placeholder={t("Id (press /)")}
-				value={subject}
-				onChange={setSubject}
-			/>
+		<Form onSubmit={() => props.onChange(subject.value.trim())}>
+			<SearchField label={t("Id of a key, account, top-up or payment")} placeholder={t("Id (press /)")} {...subject} />
 		</Form>
 	);
 }

@@ -5,7 +5,7 @@ import { stateText } from "../labels.ts";
 import { SecretDialog } from "../pages/key-create.tsx";
 import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
-import { TextField } from "../parts/fields.tsx";
+import { TextField, useField } from "../parts/fields.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Page, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
@@ -88,13 +88,13 @@ export function ManagementKeysPage() {
 }
 
 function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated: () => void }) {
-	const [name, setName] = useState("");
+	const name = useField();
 	const [scopes, setScopes] = useState<string[]>([]);
-	const [ends, setEnds] = useState("");
+	const ends = useField();
 	const [secret, setSecret] = useState<string>();
 	const create = useAction(async () => {
-		const expiresAtMs = ends === "" ? null : Date.parse(`${ends}T00:00:00Z`);
-		const asked = { name: name.trim(), scopes, expiresAtMs };
+		const expiresAtMs = ends.value === "" ? null : Date.parse(`${ends.value}T00:00:00Z`);
+		const asked = { name: name.value.trim(), scopes, expiresAtMs };
 		const made = await props.attempt.send(asked, (token) => operatorApi.createManagementKey(asked, token));
 		setSecret(made.secret);
 		props.onCreated();
@@ -116,15 +116,14 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			held={create.busy}
 			action={create}
 			act={t("Create")}
-			disabled={name.trim() === "" || scopes.length === 0}
+			disabled={name.value.trim() === "" || scopes.length === 0}
 		>
 			<TextField
 				label={t("Name")}
 				description={t("What the key is for, for example terraform")}
 				data-autofocus
 				maxLength={100}
-				value={name}
-				onChange={setName}
+				{...name}
 			/>
 			<Checkbox.Group
 				label={t("Scopes")}
@@ -145,8 +144,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 				max="9999-12-31"
 				label={t("Expires")}
 				description={t("At the start of this day (UTC). Leave empty for no expiry.")}
-				value={ends}
-				onChange={setEnds}
+				{...ends}
 			/>
 		</ActDialog>
 	);

@@ -171,8 +171,7 @@ function BatchPage({ id }: { id: string }) {
 
 function Detail({ item }: { item: BatchView }) {
 	const account = useAccount();
-	const maySend = useMay()("requests.send");
-	const files = maySend && (
+	const files = useMay()("requests.send") && (
 		<>
 			{item.outputFileId && (
 				<DownloadButton href={api.batchFileAddress(account.id, item.outputFileId)} label={t("Results")} />

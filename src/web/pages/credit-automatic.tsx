@@ -56,8 +56,7 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 	const account = useAccount();
 	const may = useMay();
 	const finish = useAction(async () => {
-		const { url } = await api.finishAutoTopUp(account.id);
-		location.assign(url);
+		location.assign((await api.finishAutoTopUp(account.id)).url);
 		onChanged();
 	});
 	if (autoTopUp === null || autoTopUp.state === "on") return null;
@@ -85,8 +84,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	const may = useMay();
 	const isAwaited = useAwaitedCard(card?.savedAtMs ?? 0, reload);
 	const give = useAction(async () => {
-		const { url } = await api.saveCard(account.id);
-		location.assign(url);
+		location.assign((await api.saveCard(account.id)).url);
 	});
 	const remove = useAction(() => api.removeCard(account.id), reload);
 	const error = give.error ?? remove.error;

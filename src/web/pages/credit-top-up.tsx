@@ -36,8 +36,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	const attempt = useAttempt();
 	const topUp = useAction(async () => {
 		if (method === "card") {
-			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
-			location.assign(url);
+			location.assign((await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token))).url);
 			// The form stays disabled until the browser leaves the page: a second click would create another top-up.
 			await left();
 			return;

@@ -220,8 +220,7 @@ function LimitFields({ draft, wrong, set }: Part) {
 }
 
 function localInput(atMs: number): string {
-	const local = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
-	return local.toISOString().slice(0, 16);
+	return new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 /** Returns the active projects; undefined while they load, or if `wanted` is false. */

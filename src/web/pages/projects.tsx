@@ -1,8 +1,8 @@
-import { Group, Select, Stack } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api, type ProjectMemberView, type ProjectView } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { ActDialog, Dialog, EndDialog } from "../parts/dialog.tsx";
+import { ActDialog, EndDialog, KeysDialog } from "../parts/dialog.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
 import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
@@ -133,8 +133,7 @@ function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => vo
 /** Members of the project. Developers see and create keys only in projects of which they are members. */
 function ProjectMembers({ item }: { item: ProjectView }) {
 	const account = useAccount();
-	const may = useMay();
-	const mayChange = may("projects.change") && item.state === "active";
+	const mayChange = useMay()("projects.change") && item.state === "active";
 	const members = useResource(`project-members ${account.id} ${item.id}`, () =>
 		api.projectMembers(account.id, item.id),
 	);
@@ -169,7 +168,7 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 				mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>
 			}
 		>
-			{remove.error && <Problem error={remove.error} />}
+			{remove.error && !leaving && <Problem error={remove.error} />}
 			{mayChange && (
 				<AddForm
 					projectId={item.id}
@@ -178,31 +177,20 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 				/>
 			)}
 			{leaving && (
-				<Dialog onClose={() => setLeaving(undefined)} title={t("Remove {name}", { name: leaving.name })}>
-					<Stack gap={14}>
-						<p>
-							{t(
-								"{name} created keys of this project that are still active. Keep them active, or revoke them on all instances now.",
-								{ name: leaving.name },
-							)}
-						</p>
-						<Group justify="flex-end" gap="xs">
-							<ActButton
-								size="sm"
-								label={t("Keep the keys")}
-								busy={remove.busy}
-								onClick={() => void remove.run(leaving, "keep")}
-							/>
-							<ActButton
-								size="sm"
-								look="final"
-								label={t("Revoke the keys")}
-								busy={remove.busy}
-								onClick={() => void remove.run(leaving, "revoke")}
-							/>
-						</Group>
-					</Stack>
-				</Dialog>
+				<KeysDialog
+					onClose={() => setLeaving(undefined)}
+					title={t("Remove {name}", { name: leaving.name })}
+					action={{ ...remove, run: (keys) => remove.run(leaving, keys) }}
+					keep={t("Keep the keys")}
+					revoke={t("Revoke the keys")}
+				>
+					<p>
+						{t(
+							"{name} created keys of this project that are still active. Keep them active, or revoke them on all instances now.",
+							{ name: leaving.name },
+						)}
+					</p>
+				</KeysDialog>
 			)}
 		</TablePanel>
 	);

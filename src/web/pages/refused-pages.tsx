@@ -25,8 +25,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 /** Page for an account that requires its company's single sign-on, when the session began in another way. */
 export function ClosedPage() {
 	const account = useAccount();
-	const { signOut } = useSession();
-	const leave = useAction(signOut);
+	const leave = useAction(useSession().signOut);
 	return (
 		<Page title={t("Company sign-in required")}>
 			<Panel>

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
-import { SearchField } from "../parts/fields.tsx";
+import { SearchField, useField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
 import { ActButton, DownloadButton, Form, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Page, Panel } from "../parts/page.tsx";
@@ -85,16 +85,11 @@ function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
 }
 
 function FindById() {
-	const [search, setSearch] = useState("");
+	const search = useField();
+	const id = search.value.trim();
 	return (
-		<Form onSubmit={() => search.trim() !== "" && navigate(`/requests/${encodeURIComponent(search.trim())}`)}>
-			<SearchField
-				w={230}
-				label={t("Find a request by its id")}
-				placeholder={t("Request id (press /)")}
-				value={search}
-				onChange={setSearch}
-			/>
+		<Form onSubmit={() => id !== "" && navigate(`/requests/${encodeURIComponent(id)}`)}>
+			<SearchField w={230} label={t("Find a request by its id")} placeholder={t("Request id (press /)")} {...search} />
 		</Form>
 	);
 }

@@ -1,11 +1,11 @@
-import { Group, Select, Stack } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { can, ROLES, type Role, rightToManage } from "../../console/views.ts";
 import { type AccountView, api, type InvitationRow, type MemberKeyView, type MemberRow } from "../api.ts";
 import { roleName } from "../labels.ts";
-import { Dialog } from "../parts/dialog.tsx";
+import { KeysDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
+import { LineForm, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Problem } from "../parts/page.tsx";
 import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
@@ -195,48 +195,32 @@ function RightsDialog(props: {
 		props.onDone();
 	});
 	return (
-		<Dialog
+		<KeysDialog
 			onClose={props.onClose}
 			title={
 				role === null ? t("Remove {name}", { name: member.name }) : `${isolatedText(member.name)}: ${roleName(role)}`
 			}
+			action={change}
+			keep={role === null ? t("Remove, keep the keys") : t("Change to {role}, keep the keys", named)}
+			revoke={role === null ? t("Remove and revoke the keys") : t("Change to {role} and revoke the keys", named)}
 		>
-			<Stack gap={14}>
-				<p>
-					{plural(
-						keys.length,
-						{
-							one: "{email} has seen the secrets of this key, which still works:",
-							other: "{email} has seen the secrets of these {count} keys, which still work:",
-						},
-						{ email: member.email, count: keys.length },
-					)}
-				</p>
-				<ul>
-					{keys.map((key) => (
-						<li key={key.id}>
-							{key.name} (…{key.lastFour})
-						</li>
-					))}
-				</ul>
-				{change.error && <Problem error={change.error} />}
-				<Group justify="flex-end" gap="xs">
-					<ActButton size="sm" label={t("Cancel")} onClick={props.onClose} />
-					<ActButton
-						size="sm"
-						label={role === null ? t("Remove, keep the keys") : t("Change to {role}, keep the keys", named)}
-						busy={change.busy}
-						onClick={() => void change.run("keep")}
-					/>
-					<ActButton
-						size="sm"
-						look="final"
-						label={role === null ? t("Remove and revoke the keys") : t("Change to {role} and revoke the keys", named)}
-						busy={change.busy}
-						onClick={() => void change.run("revoke")}
-					/>
-				</Group>
-			</Stack>
-		</Dialog>
+			<p>
+				{plural(
+					keys.length,
+					{
+						one: "{email} has seen the secrets of this key, which still works:",
+						other: "{email} has seen the secrets of these {count} keys, which still work:",
+					},
+					{ email: member.email, count: keys.length },
+				)}
+			</p>
+			<ul>
+				{keys.map((key) => (
+					<li key={key.id}>
+						{key.name} (…{key.lastFour})
+					</li>
+				))}
+			</ul>
+		</KeysDialog>
 	);
 }

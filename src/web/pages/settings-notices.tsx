@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
+import { Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type AlertType, can } from "../../console/views.ts";
 import { type AccountView, api, type NoticeChanges, type Notices, type NoticeView } from "../api.ts";
@@ -89,7 +89,7 @@ function NewSecret({ secret, onStored }: { secret: string; onStored: () => void 
 			<Notice kind="ok">{t("Webhook saved. Copy its signing secret now: it is not shown again.")}</Notice>
 			<CodeBlock code={secret} label={t("Copy the secret")} />
 			<Group justify="flex-end" gap="xs">
-				<Button onClick={onStored}>{t("I have stored it")}</Button>
+				<ActButton size="sm" look="main" label={t("I have stored it")} onClick={onStored} />
 			</Group>
 		</Stack>
 	);

@@ -3,7 +3,7 @@ import { encode } from "uqr";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { api, type SessionView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
+import { NewPasswordField, PasswordField, TextField, useField } from "../parts/fields.tsx";
 import { ActButton, LineForm, LinkButton, PanelForm } from "../parts/form.tsx";
 import { Empty, Notice, Panel, Problem } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
@@ -15,14 +15,13 @@ import { t } from "../texts.tsx";
 /** Sign-in settings of the viewer: password, second factor, passkeys and sessions. */
 
 export function PasswordPanel() {
-	const [current, setCurrent] = useState("");
-	const [next, setNext] = useState("");
+	const [current, next] = [useField(), useField()];
 	const [changed, setChanged] = useState(false);
 	const change = useAction(async () => {
 		setChanged(false);
-		await authApi.changePassword(current, next);
-		setCurrent("");
-		setNext("");
+		await authApi.changePassword(current.value, next.value);
+		current.onChange("");
+		next.onChange("");
 		setChanged(true);
 	});
 	return (
@@ -32,12 +31,11 @@ export function PasswordPanel() {
 				act={t("Change the password")}
 				notice={changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
 			>
-				<PasswordField label={t("Current password")} value={current} onChange={setCurrent} />
+				<PasswordField label={t("Current password")} {...current} />
 				<NewPasswordField
 					label={t("New password")}
 					description={t("At least {count} characters. All other sessions are ended.", { count: PASSWORD_CHARS_MIN })}
-					value={next}
-					onChange={setNext}
+					{...next}
 				/>
 			</PanelForm>
 		</Panel>
@@ -51,24 +49,24 @@ export function PasswordPanel() {
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
 	const [setup, setSetup] = useState<{ readonly totpURI: string; readonly backupCodes: readonly string[] }>();
-	const [password, setPassword] = useState("");
-	const [code, setCode] = useState("");
+	const password = useField();
+	const code = useField();
 	const on = me?.user.twoFactorEnabled ?? false;
 	const change = useAction(async () => {
-		if (!on) setSetup(await authApi.enableTwoFactor(password));
-		else await authApi.disableTwoFactor(password, code.trim());
-		setPassword("");
-		setCode("");
+		if (!on) setSetup(await authApi.enableTwoFactor(password.value));
+		else await authApi.disableTwoFactor(password.value, code.value.trim());
+		password.onChange("");
+		code.onChange("");
 		if (on) await refresh();
 	});
 	const confirm = useAction(async () => {
-		await authApi.verifyTotp(code.replace(/\s/g, ""), false);
-		setCode("");
+		await authApi.verifyTotp(code.value.replace(/\s/g, ""), false);
+		code.onChange("");
 		await refresh();
 		setSetup(undefined);
 	});
 	if (!config.twoFactor) return null;
-	const codeField = { autoComplete: "one-time-code", value: code, onChange: setCode };
+	const codeField = { autoComplete: "one-time-code", ...code };
 	return (
 		<Panel title={t("Two-factor authentication")}>
 			{setup ? (
@@ -87,7 +85,7 @@ export function TwoFactorPanel() {
 							? t("Sign-in requires a code from your authenticator app.")
 							: t("Protect your account with a code from an authenticator app. Setting it up ends all other sessions.")}
 					</p>
-					<PasswordField label={t("Your password")} value={password} onChange={setPassword} />
+					<PasswordField label={t("Your password")} {...password} />
 					{on && <TextField label={t("Code from the app, or a backup code")} {...codeField} />}
 				</PanelForm>
 			)}
@@ -111,12 +109,11 @@ function QrCode({ text, label }: { text: string; label: string }) {
 
 export function PasskeysPanel() {
 	const passkeys = useResource("passkeys", api.passkeys);
-	const [name, setName] = useState("");
+	const name = useField();
 	const add = useAction(async () => {
 		const { startRegistration } = await import("@simplewebauthn/browser");
-		const optionsJSON = await authApi.beginPasskey();
-		await authApi.endPasskey(name.trim(), await startRegistration({ optionsJSON }));
-		setName("");
+		await authApi.endPasskey(name.value.trim(), await startRegistration({ optionsJSON: await authApi.beginPasskey() }));
+		name.onChange("");
 		await passkeys.reload();
 	});
 	const remove = useAction((id: string) => api.removePasskey(id), passkeys.reload);
@@ -138,14 +135,7 @@ export function PasskeysPanel() {
 		>
 			{remove.error && <Problem error={remove.error} />}
 			<LineForm action={add} act={t("Add a passkey")}>
-				<TextField
-					label={t("Name of the new passkey")}
-					placeholder={t("Laptop")}
-					size="xs"
-					maxLength={60}
-					value={name}
-					onChange={setName}
-				/>
+				<TextField label={t("Name of the new passkey")} placeholder={t("Laptop")} size="xs" maxLength={60} {...name} />
 			</LineForm>
 		</TablePanel>
 	);

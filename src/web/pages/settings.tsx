@@ -4,7 +4,7 @@ import type { Language } from "../../base/language.ts";
 import { can } from "../../console/views.ts";
 import { type AccountView, api, type BillingDetails } from "../api.ts";
 import { roleName } from "../labels.ts";
-import { TextField } from "../parts/fields.tsx";
+import { TextField, useField } from "../parts/fields.tsx";
 import { fieldError, PanelForm } from "../parts/form.tsx";
 import { LoadState, Notice, Page, Panel, Problem } from "../parts/page.tsx";
 import { chooseLanguage, LanguageSwitch } from "../parts/switches.tsx";
@@ -94,25 +94,19 @@ function ProfilePanel() {
 
 function AccountPanel({ account }: { account: AccountView }) {
 	const { refresh } = useSession();
-	const [name, setName] = useState(account.name);
+	const name = useField(account.name);
 	const [timeZone, setTimeZone] = useState(account.timeZone);
-	const isNamed = name.trim() !== "" && name.trim() !== account.name;
+	const isNamed = !["", account.name].includes(name.value.trim());
 	const isMoved = timeZone !== account.timeZone;
 	const save = useAction(
-		() => api.changeAccount(account.id, { ...(isNamed && { name: name.trim() }), ...(isMoved && { timeZone }) }),
+		() => api.changeAccount(account.id, { ...(isNamed && { name: name.value.trim() }), ...(isMoved && { timeZone }) }),
 		refresh,
 	);
 	const disabled = !can(account.role, "account.change");
 	return (
 		<Panel title={t("Account")}>
 			<PanelForm action={save} act={t("Save")} disabled={!isNamed && !isMoved}>
-				<TextField
-					label={t("Name of the account")}
-					maxLength={200}
-					disabled={disabled}
-					value={name}
-					onChange={setName}
-				/>
+				<TextField label={t("Name of the account")} maxLength={200} disabled={disabled} {...name} />
 				<p className="small dim">{t("{id}; your role: {role}.", { id: account.id, role: roleName(account.role) })}</p>
 				<Select
 					label={t("Time zone")}

@@ -18,9 +18,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 	return (
 		<AuthLayout title={props.title}>
 			<Notice kind={props.kind}>{props.text}</Notice>
-			<Button component={Link} to={props.to ?? "/sign-in"}>
-				{t("Sign in")}
-			</Button>
+			<ActButton size="sm" look="main" to={props.to ?? "/sign-in"} label={t("Sign in")} />
 			{props.children}
 		</AuthLayout>
 	);
@@ -154,8 +152,7 @@ export function InvitePage() {
 	const { me, chooseAccount } = useSession();
 	const { query } = useRoute();
 	const accept = useAction(async () => {
-		const { accountId } = await api.acceptInvitation(query.get("token") ?? "");
-		await chooseAccount(accountId);
+		await chooseAccount((await api.acceptInvitation(query.get("token") ?? "")).accountId);
 		navigate("/", { replace: true });
 	});
 	return (
@@ -188,8 +185,7 @@ const ON_ITS_WAY = {
 
 /** Says that a mail was sent. In the demo without a mail server, viewers on this machine see the mail's link here. */
 export function MailSent({ email, what }: { email: string; what: keyof typeof ON_ITS_WAY }) {
-	const { config } = useSession();
-	const mail = useOutbox(config.demo ? email : null);
+	const mail = useOutbox(useSession().config.demo ? email : null);
 	return (
 		<>
 			<p>{rich(ON_ITS_WAY[what], { email: <strong>{email}</strong> })}</p>

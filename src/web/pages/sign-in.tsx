@@ -65,8 +65,7 @@ export function SignInPage() {
 function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	const signIn = useAction(async () => {
 		const { startAuthentication } = await import("@simplewebauthn/browser");
-		const optionsJSON = await authApi.beginPasskeySignIn();
-		await authApi.endPasskeySignIn(await startAuthentication({ optionsJSON }));
+		await authApi.endPasskeySignIn(await startAuthentication({ optionsJSON: await authApi.beginPasskeySignIn() }));
 		await onDone();
 	});
 	if (!("PublicKeyCredential" in globalThis)) return null;
@@ -95,8 +94,7 @@ const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 	const [email, setEmail] = useState("");
 	const begin = useAction(async () => {
-		const { url } = await authApi.beginCompany(email.trim(), next);
-		location.assign(url);
+		location.assign((await authApi.beginCompany(email.trim(), next)).url);
 	});
 	const back = <ActButton size="sm" look="text" label={t("Use a password")} onClick={onBack} />;
 	return (
@@ -111,8 +109,7 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 	const [password, setPassword] = useState("");
 	const [remember, setRemember] = useState(true);
 	const signIn = useAction(async () => {
-		const answer = await authApi.signIn(email.trim(), password, remember);
-		if (answer.twoFactorRedirect) props.onCode();
+		if ((await authApi.signIn(email.trim(), password, remember)).twoFactorRedirect) props.onCode();
 		else await props.onDone();
 	});
 	const hint = signIn.error?.status === 401 && (
@@ -136,17 +133,14 @@ type Provider = keyof typeof PROVIDERS;
 function Providers({ next }: { next: string }) {
 	const { config } = useSession();
 	const go = useAction(async (provider: Provider) => {
-		const { url } = await authApi.signInWith(provider, next);
-		location.assign(url);
+		location.assign((await authApi.signInWith(provider, next)).url);
 	});
 	const offered = (Object.keys(PROVIDERS) as Provider[]).filter((provider) => config[provider]);
 	if (offered.length === 0) return null;
 	return (
 		<Stack gap="sm">
 			{offered.map((provider) => (
-				<Button key={provider} variant="default" onClick={() => void go.run(provider)}>
-					{PROVIDERS[provider]}
-				</Button>
+				<ActButton key={provider} size="sm" label={PROVIDERS[provider]} onClick={() => void go.run(provider)} />
 			))}
 			{go.error && <Problem error={go.error} />}
 		</Stack>

@@ -1,12 +1,12 @@
-import { Button, Group, Modal, type ModalProps, Stack } from "@mantine/core";
+import { Group, Modal, type ModalProps, Stack } from "@mantine/core";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { api, type Fence } from "../api.ts";
 import { useHeldPage } from "../held-page.ts";
 import { type Action, onPasswordAsked, useAction } from "../resource.ts";
 import { formatClock, formatCount, formatDuration, plural, rich, t } from "../texts.tsx";
 import { PasswordField, TextField } from "./fields.tsx";
-import { Form, otherError } from "./form.tsx";
-import { Notice } from "./page.tsx";
+import { ActButton, Form, otherError } from "./form.tsx";
+import { Notice, Problem } from "./page.tsx";
 
 /** Lets a form inform the dialog around it that a submission is in progress. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
@@ -45,7 +45,7 @@ interface ActFormProps {
 }
 
 /** Form inside a dialog, with a Cancel and a submit button. A submission in progress cannot be cancelled. */
-export function ActForm({ action, fields = [], ...props }: ActFormProps) {
+export function ActForm({ action, fields = [], danger = false, disabled = false, ...props }: ActFormProps) {
 	const { busy } = action;
 	const tell = useContext(DialogBusy);
 	useEffect(() => {
@@ -57,17 +57,8 @@ export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 			{props.children}
 			{props.below}
 			<Group justify="flex-end" gap="xs">
-				<Button variant="default" disabled={busy} onClick={props.onCancel}>
-					{t("Cancel")}
-				</Button>
-				<Button
-					type="submit"
-					{...(props.danger ? { color: "red" } : {})}
-					disabled={props.disabled ?? false}
-					loading={busy}
-				>
-					{props.act}
-				</Button>
+				<ActButton size="sm" label={t("Cancel")} disabled={busy} onClick={props.onCancel} />
+				<ActButton submit size="sm" look={danger ? "final" : "main"} label={props.act} {...{ action, disabled }} />
 			</Group>
 		</Form>
 	);
@@ -93,9 +84,35 @@ export function DialogDone({ onClose, children }: { onClose: () => void; childre
 		<Stack gap={14}>
 			{children}
 			<Group justify="flex-end">
-				<Button onClick={onClose}>{t("Done")}</Button>
+				<ActButton size="sm" look="main" label={t("Done")} onClick={onClose} />
 			</Group>
 		</Stack>
+	);
+}
+
+/** Dialog that asks whether to keep or revoke keys, before an action that leaves them without their user. */
+export function KeysDialog(props: {
+	title: string;
+	keep: string;
+	revoke: string;
+	action: Pick<Action<[choice: "keep" | "revoke"], unknown>, "run" | "busy" | "error">;
+	onClose: () => void;
+	children: ReactNode;
+}) {
+	const { title, action, onClose } = props;
+	const { run, busy, error } = action;
+	return (
+		<Dialog title={title} onClose={onClose}>
+			<Stack gap={14}>
+				{props.children}
+				{error && <Problem error={error} />}
+				<Group justify="flex-end" gap="xs">
+					<ActButton size="sm" label={t("Cancel")} onClick={onClose} />
+					<ActButton size="sm" label={props.keep} busy={busy} onClick={() => void run("keep")} />
+					<ActButton size="sm" look="final" label={props.revoke} busy={busy} onClick={() => void run("revoke")} />
+				</Group>
+			</Stack>
+		</Dialog>
 	);
 }
 

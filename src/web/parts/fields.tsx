@@ -8,12 +8,19 @@ import {
 	TextInput,
 	type TextInputProps,
 } from "@mantine/core";
+import { useState } from "react";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { NUMBER_SEPARATORS, t } from "../texts.tsx";
 
 interface Field {
 	readonly value: string;
 	readonly onChange: (value: string) => void;
+}
+
+/** State of a field, to be passed to it. */
+export function useField(first = ""): Field {
+	const [value, onChange] = useState(first);
+	return { value, onChange };
 }
 
 export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"> & Field) {

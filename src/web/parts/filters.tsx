@@ -93,8 +93,7 @@ const FilterGrid = ({ children }: { children: ReactNode }) => (
 );
 
 function ModelSelect() {
-	const models = useModels();
-	const choices = models.data?.items.map(({ id }) => ({ value: id, label: id })) ?? [];
+	const choices = useModels().data?.items.map(({ id }) => ({ value: id, label: id })) ?? [];
 	return <FilterSelect name="model" label={t("Model")} data={choices} searchable />;
 }
 

@@ -58,7 +58,7 @@ export function PanelForm(
 		readonly denied?: string | false;
 	},
 ) {
-	const { action, error = action.error } = props;
+	const { action, error = action.error, main = false, disabled = false } = props;
 	return (
 		<Form
 			onSubmit={props.onSubmit ?? (() => void action.run())}
@@ -71,14 +71,7 @@ export function PanelForm(
 					) : (
 						<Group justify="flex-end" gap="xs">
 							{props.more}
-							<Button
-								type="submit"
-								variant={props.main ? "filled" : "default"}
-								loading={action.busy}
-								disabled={props.disabled ?? false}
-							>
-								{props.act}
-							</Button>
+							<ActButton submit size="sm" look={main ? "main" : "plain"} label={props.act} {...{ action, disabled }} />
 						</Group>
 					)}
 				</>
@@ -96,9 +89,7 @@ export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionF
 			error={action.error}
 			end={
 				<>
-					<Button type="submit" loading={action.busy}>
-						{act}
-					</Button>
+					<ActButton submit size="sm" look="main" label={act} action={action} />
 					{more}
 				</>
 			}
@@ -114,9 +105,7 @@ export function LineForm({ action, act, disabled = false, more, children }: Omit
 		<Form onSubmit={() => void action.run()} error={action.error} end={more}>
 			<Group align="flex-end" gap="xs">
 				{children}
-				<Button type="submit" size="xs" variant="default" loading={action.busy} disabled={disabled}>
-					{act}
-				</Button>
+				<ActButton submit label={act} {...{ action, disabled }} />
 			</Group>
 		</Form>
 	);
@@ -131,9 +120,10 @@ const LOOKS = {
 	text: { variant: "subtle" },
 } as const satisfies Record<string, ButtonProps>;
 
-/** A button that runs an action, calls a function, or opens the page `to`. */
+/** A button that submits its form, runs an action, calls a function, or opens the page `to`. */
 export function ActButton(props: {
 	label: ReactNode;
+	submit?: boolean;
 	action?: Pick<Act, "run" | "busy">;
 	busy?: boolean;
 	onClick?: () => void;
@@ -158,7 +148,7 @@ export function ActButton(props: {
 			loading={action?.busy ?? props.busy ?? false}
 			disabled={props.disabled ?? false}
 			{...(props.pressed === undefined ? {} : { "aria-pressed": props.pressed })}
-			onClick={props.onClick ?? (() => void action?.run())}
+			{...(props.submit ? { type: "submit" } : { onClick: props.onClick ?? (() => void action?.run()) })}
 		>
 			{label}
 		</Button>

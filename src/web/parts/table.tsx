@@ -1,10 +1,11 @@
-import { Button, Center, Skeleton, VisuallyHidden } from "@mantine/core";
+import { Center, Skeleton, VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
 import { type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { shownDecimals } from "../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import type { Action, List, Resource } from "../resource.ts";
 import { t } from "../texts.tsx";
+import { ActButton } from "./form.tsx";
 import { Panel, Problem } from "./page.tsx";
 import { Amount } from "./text.tsx";
 
@@ -117,9 +118,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 			{more?.error && <Problem error={more.error} />}
 			{more && (
 				<Center py="xs">
-					<Button variant="default" size="xs" loading={more.busy} onClick={() => void more.run()}>
-						{t("Show more")}
-					</Button>
+					<ActButton label={t("Show more")} action={more} />
 				</Center>
 			)}
 		</>

@@ -71,8 +71,7 @@ export function useToolValues(apiKey?: string, models?: readonly string[]): Tool
 
 /** Returns the id of a connected model that the key may use. */
 function useExampleModel(allowed: readonly string[] = []): string {
-	const models = useModels();
-	const fit = models.data?.items.filter(
+	const fit = useModels().data?.items.filter(
 		({ id, modes }) => modes.includes("chat") && (allowed.length === 0 || allowed.includes(id)),
 	);
 	const model = fit?.find(({ status }) => status === "connected") ?? (allowed.length === 0 ? undefined : fit?.[0]);

@@ -206,8 +206,7 @@ function useChosen(start: SharedConversation, keys: readonly KeyView[], models: 
 		offered.find((item) => item.status === "connected") ??
 		offered[0];
 	// `with=none` in the URL removes the second model, even if the shared link has one.
-	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
-	return { key, offered, model, other, change };
+	return { key, offered, model, other: named(query.has("with") ? query.get("with") : start.threads[1]?.model), change };
 }
 
 /** Value of the URL parameter `with` for a conversation with one model. */

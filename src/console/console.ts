@@ -69,8 +69,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 		);
 		return madeAuth;
 	};
-	const holding = createLiveRights(statements, { secondFactor: config.production });
-	const live = createLiveFeed({ ...deps, holding });
+	const live = createLiveFeed({ ...deps, holding: createLiveRights(statements, { secondFactor: config.production }) });
 	cleanup.add(() => live.stop());
 	const parts: ConsoleParts = {
 		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin },
@@ -137,8 +136,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { d
 
 async function healthOf({ deployments, statements }: Parts<"deployments" | "statements">): Promise<HealthReport> {
 	try {
-		const { gateways } = await deployments.current();
-		const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
+		const warnings = (await deployments.current()).gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
 		if ((await countOpenFindings(statements)) > 0) warnings.push(PAYMENTS_DIFFER);
 		return { ready: true, reasons: [], warnings };
 	} catch {

@@ -25,8 +25,7 @@ export async function playgroundChat(
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
-	const from = { owner: allowed.accountId, bytesMax: CHAT_BYTES_MAX };
-	const asked = parts.limiter.withBytes(connection, from, (body) => {
+	const asked = parts.limiter.withBytes(connection, { owner: allowed.accountId, bytesMax: CHAT_BYTES_MAX }, (body) => {
 		// No idle timeout: a model may take long, and the gateway enforces the deadlines.
 		connection.setIdleTimeout(0);
 		return parts.gateways.send({
@@ -52,6 +51,5 @@ export async function playgroundChat(
 	}
 	if (answer.body === null) over();
 	else connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	const events = answer.body && forwardBody(answer.body, over);
-	return new Response(events, { status: answer.status, headers });
+	return new Response(answer.body && forwardBody(answer.body, over), { status: answer.status, headers });
 }

@@ -51,8 +51,7 @@ async function ensureKeys(deps: HistoryDeps, accountId: string): Promise<{ webKe
 
 /** Joins the cluster as an instance, draws credit for the events, settles them and leaves. */
 async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise<void> {
-	const epoch = await goLive(deps);
-	const store = createPgLedgerStore(deps, INSTANCE, epoch);
+	const store = createPgLedgerStore(deps, INSTANCE, await goLive(deps));
 	try {
 		await draw(store, events);
 		// Writes all events in one flush: an interrupted week would look like a complete one.

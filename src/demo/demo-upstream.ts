@@ -72,8 +72,7 @@ function answerTo(body: Record<string, unknown>, messages: readonly DemoMessage[
 }
 
 function whole({ id, created, pieces, finishReason, usage }: Answer): Response {
-	const message = { role: "assistant", content: pieces.join("") };
-	const choices = [{ index: 0, message, finish_reason: finishReason }];
+	const choices = [{ index: 0, message: { role: "assistant", content: pieces.join("") }, finish_reason: finishReason }];
 	return Response.json({ id, object: "chat.completion", created, model: DEMO_MODEL_ID, choices, usage });
 }
 
@@ -155,8 +154,7 @@ function demoAnswer(messages: readonly DemoMessage[], promptTokens: number): str
 /** Cuts the text before the first occurrence of any of `stops`. */
 export function cutAtStop(text: string, stops: readonly string[]): string {
 	const ends = stops.filter((stop) => stop !== "").map((stop) => text.indexOf(stop));
-	const first = Math.min(...ends.filter((at) => at >= 0), text.length);
-	return text.slice(0, first);
+	return text.slice(0, Math.min(...ends.filter((at) => at >= 0), text.length));
 }
 
 function shorten(text: string): string {

@@ -74,8 +74,7 @@ async function greet(
 	const clock = systemClock;
 	const { url } = service;
 	const keyMaker = { statements, digest: createDigest(service.keyPepper), serviceName: service.serviceName };
-	const options = { nowMs: clock.wallMs(), newPepper: service.newPepper };
-	const account = await ensureDemoAccount(keyMaker, options);
+	const account = await ensureDemoAccount(keyMaker, { nowMs: clock.wallMs(), newPepper: service.newPepper });
 	await ensureDemoHistory({ ...keyMaker, clock }, { accountId: account.id, models: description.chatModels });
 	const balance = await accountBalance(statements, account.id);
 	const facts: BannerData = {

@@ -71,8 +71,7 @@ export async function detectDialect(
 	if (entry.owned_by === "sglang") return { dialect: "sglang", product: "SGLang" };
 	const version = await server.getJson("/api/version");
 	if (typeof version?.body.version === "string") return { dialect: "ollama", product: "Ollama" };
-	const studio = await server.getJson("/api/v0/models");
-	if (studio !== undefined) return { dialect: "openai", product: "LM Studio" };
+	if ((await server.getJson("/api/v0/models")) !== undefined) return { dialect: "openai", product: "LM Studio" };
 	return { dialect: "openai", product: "an OpenAI-compatible server" };
 }
 

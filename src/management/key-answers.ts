@@ -86,8 +86,7 @@ export function keyAnswers(
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
 			return withFence(parts, call, { entry: made }, async () => {
 				const key = view(await getKey(statements, { id: made.id }));
-				const secret = await secretFor(old.accountId, made.id, made.secret);
-				return { ...key, secret, replaces: old.id };
+				return { ...key, secret: await secretFor(old.accountId, made.id, made.secret), replaces: old.id };
 			});
 		},
 	};

@@ -185,8 +185,7 @@ async function cancelBatch(
 	connection: Connection,
 	id: string,
 ): Promise<void> {
-	const { accountId } = parts.sessions.account(connection.request);
-	const keyDigest = await digestOfAny(parts, accountId);
+	const keyDigest = await digestOfAny(parts, parts.sessions.account(connection.request).accountId);
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }
 

@@ -34,8 +34,7 @@ const HAS_BRAND = /brand["']?\s*:/;
  * `invalid_request` for a logo that browsers cannot show.
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
-	const brand = await readSection(config);
-	const { name, accent, logo: file, seller, ...rest } = brand;
+	const { name, accent, logo: file, seller, ...rest } = await readSection(config);
 	const logo = file === null ? null : readLogo(resolve(dirname(config.configPath ?? ""), file));
 	return {
 		serviceName: name ?? config.serviceName,

@@ -93,8 +93,7 @@ export function companySignInPlugin(
 async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: Claims) {
 	const { internalAdapter } = ctx.context;
 	const entered = await findOrCreatePerson(statements, company, claims, async (person) => {
-		const { id } = await internalAdapter.createUser({ ...person, emailVerified: true });
-		return id;
+		return (await internalAdapter.createUser({ ...person, emailVerified: true })).id;
 	});
 	if (typeof entered === "string") return entered;
 	const { userId } = entered;

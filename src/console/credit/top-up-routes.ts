@@ -54,8 +54,7 @@ export function topUpRoutes(
 			const amountNanoUsd = checkCardAmount(parseAmount(usd, "usd"), "usd");
 			const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token });
 			const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
-			const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
-			return { topUp: topUpView(topUp), url };
+			return { topUp: topUpView(topUp), url: await parts.cards.checkout(topUp, { email: member.viewer.email, back }) };
 		});
 }
 
@@ -76,8 +75,7 @@ async function expectTopUp(
 	if (!isWholeCents(amountNanoUsd))
 		throw new ConsoleError("invalid_request", "Amounts must be whole cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newPaymentReference(), pendingMost: PENDING_MAX };
-	const asked = { amountNanoUsd, method };
-	const id = await claimIdOnPage(parts, member, { fresh: newId("top"), token, asked });
+	const id = await claimIdOnPage(parts, member, { fresh: newId("top"), token, asked: { amountNanoUsd, method } });
 	const act = member.noted("topup.create", { amountNanoUsd, reference: expected.reference });
 	await createTopUp(parts.statements, expected, id, act);
 	const topUp = await getTopUp(parts.statements, id);

@@ -82,8 +82,7 @@ async function checkChange(
 ): Promise<void> {
 	await checkCapRaise(parts, request, key, settings);
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
-	const { role } = parts.sessions.account(request);
-	if (!can(role, "projects.change"))
+	if (!can(parts.sessions.account(request).role, "projects.change"))
 		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
 			param: "projectId",
 		});
@@ -107,8 +106,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				await checkProjectAccess(parts, member, settings.projectId ?? null);
 				if (!readsOnly) await checkCapRaise(parts, request, null, settings);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
-				const act = member.noted("key.create", asked);
-				const created = await createKey(keyMaker, accountId, made, planned, act);
+				const created = await createKey(keyMaker, accountId, made, planned, member.noted("key.create", asked));
 				await checkMaker(parts, member, created.id);
 				return { key: await readKeyView(parts, accountId, created.id), secret: created.secret };
 			},

@@ -81,8 +81,7 @@ export async function sendInvitation(
 }
 
 async function isOpen(statements: Statements, id: string): Promise<boolean> {
-	const rows = await statements`select 1 from invitation where id = ${id} and expires_at > clock_timestamp()`;
-	return rows.length > 0;
+	return (await statements`select 1 from invitation where id = ${id} and expires_at > clock_timestamp()`).length > 0;
 }
 
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
@@ -149,8 +148,7 @@ export function invitationRoutes(
 				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your email address first.");
 				const ip = sessions.of(request).connection.address;
 				const act = auditNote({ actor: viewer.userId, action: "member.join", ip });
-				const accountId = await acceptInvitation(statements, body.token, viewer, act);
-				return { accountId };
+				return { accountId: await acceptInvitation(statements, body.token, viewer, act) };
 			},
 			// Accepts a text of any form, so that a truncated token gets the message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },

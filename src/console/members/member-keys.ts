@@ -77,6 +77,5 @@ export async function readRole(statements: Statements, accountId: string, userId
 }
 
 export async function belongsToMember(statements: Statements, id: string, userId: string): Promise<boolean> {
-	const rows = await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`;
-	return rows.length > 0;
+	return (await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`).length > 0;
 }

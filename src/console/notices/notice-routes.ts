@@ -109,8 +109,7 @@ function saltOf(
 	token: string = crypto.randomUUID(),
 ): string {
 	const { accountId, viewer } = sessions.account(request);
-	const hex = derivedHex(keyMaker.digest, "webhook on a page", accountId, viewer.userId, token);
-	return hex.slice(0, SALT_CHARS);
+	return derivedHex(keyMaker.digest, "webhook on a page", accountId, viewer.userId, token).slice(0, SALT_CHARS);
 }
 
 interface SettingChanges {

@@ -76,8 +76,7 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 	// Waits for all deliveries, even if an outcome could not be recorded: a stop of the console waits here.
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
-			const outcome = await attempt(deps, one, signal);
-			deps.figures.notice(channel, await write(deps.statements, one, outcome));
+			deps.figures.notice(channel, await write(deps.statements, one, await attempt(deps, one, signal)));
 		}),
 	);
 	for (const one of ended) if (one.status === "rejected") throw one.reason;

@@ -107,8 +107,7 @@ export function adjustmentRoutes(parts: Parts<"statements" | "tx" | "config" | "
 			"/adjustments/:id/reject",
 			async ({ operator, params, body }) => {
 				const asked = await decision(operator, params.id);
-				const { state } = await rejectAdjustment(tx, { ...asked, reason: body.reason });
-				return { state };
+				return { state: (await rejectAdjustment(tx, { ...asked, reason: body.reason })).state };
 			},
 			{ body: t.Object({ reason: REASON_FIELD }) },
 		);

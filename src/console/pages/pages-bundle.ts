@@ -27,8 +27,7 @@ async function bundle(): Promise<Record<string, string>> {
 		if ((await bundler.exited) !== 0) throw new Error(`the pages could not be bundled: ${complaint}`);
 		const files: Record<string, string> = {};
 		for (const name of await readdir(directory)) {
-			const text = await Bun.file(join(directory, name)).text();
-			files[name.endsWith(".html") ? "index.html" : name] = text;
+			files[name.endsWith(".html") ? "index.html" : name] = await Bun.file(join(directory, name)).text();
 		}
 		return files;
 	} finally {

@@ -60,8 +60,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { token, ...asked } = body;
 				const settings = { ...parseKeyBody(asked), name: asked.name };
 				const id = await claimIdOnPage(parts, member, { fresh: newId("proj"), token, asked });
-				const act = member.noted("project.create", asked);
-				await createProject(statements, member.accountId, settings, id, act);
+				await createProject(statements, member.accountId, settings, id, member.noted("project.create", asked));
 				return view(member, id);
 			},
 			{ body: t.Object({ name: NAME_FIELD, ...LIMIT_SETTINGS, token: TOKEN_FIELD }) },
@@ -71,8 +70,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			async ({ member, request, params, body }): Promise<{ project: ProjectView; fence: Fence }> => {
 				const { accountId } = member;
 				const changes = parseKeyBody(body);
-				const before = await getProject(statements, { id: params.id, accountId });
-				await checkCapRaise(parts, request, before, changes);
+				await checkCapRaise(parts, request, await getProject(statements, { id: params.id, accountId }), changes);
 				const act = member.noted("project.update", { ...body });
 				const entry = await updateProject(statements, { id: params.id, accountId }, changes, null, act);
 				const fence = await parts.fence(member, entry);
@@ -101,8 +99,7 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 		.put("/:id/members/:userId", async ({ member: { accountId, noted }, params }): Promise<{ added: true }> => {
 			const { id: projectId, userId } = params;
 			await getProject(statements, { id: projectId, accountId });
-			const act = noted("project.member_add", { userId });
-			await addProjectMember(statements, { projectId, accountId, userId }, act);
+			await addProjectMember(statements, { projectId, accountId, userId }, noted("project.member_add", { userId }));
 			return { added: true };
 		})
 		.delete(

@@ -45,8 +45,7 @@ export function createAttemptLimits(statements: Statements) {
 		},
 		/** Returns false if this code was tried before, successfully or not. */
 		async isFirstUse(userId: string, code: string): Promise<boolean> {
-			const { count } = await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS);
-			return count === 1;
+			return (await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS)).count === 1;
 		},
 	};
 }

@@ -255,6 +255,5 @@ const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one
  */
 async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
 	if (path === undefined || !UNASKED.test(path)) return true;
-	const rows = await statements`select 1 from console_user where id = ${userId} and operator`;
-	return rows.length === 0;
+	return (await statements`select 1 from console_user where id = ${userId} and operator`).length === 0;
 }

@@ -9,8 +9,7 @@ const db = await withDatabase();
 const usd = (amount: number) => nanoUsd(amount * NANO_PER_USD);
 
 async function account(): Promise<string> {
-	const { id } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
-	return id;
+	return (await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true })).id;
 }
 
 /** Books a hundred adjustments of USD 100,000 in a day, whose sum exceeds the largest amount of one adjustment. */

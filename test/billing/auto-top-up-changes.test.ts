@@ -16,8 +16,7 @@ test("an automatic payment that needs confirmation is paid once on Stripe's page
 		const [attempt] = await attempts(ann);
 		expect(attempt).toMatchObject({ state: "needs_authentication", reason: "authentication", top_up_state: "pending" });
 		expect(await setting(ann)).toMatchObject({ state: "needs_owner", tell: "authentication" });
-		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
-		expect(intent?.status).toBe("canceled");
+		expect(stripe.cards.intents.find(({ id }) => id === attempt?.payment_id)?.status).toBe("canceled");
 		const back = "http://service/credit?topup=";
 		const url = await cards.finish(ann.accountId, back);
 		expect(await cards.finish(ann.accountId, back)).toBe(url);
@@ -181,8 +180,7 @@ test("the newest card is charged, and its removal ends the automatic top-ups", a
 	await cards.saved.remove(accountId);
 	expect(given.customer).toBeNull();
 	await expect(cards.saved.remove(accountId)).rejects.toThrow("No card is saved.");
-	const last = await open();
-	stripe.give(last);
+	stripe.give(await open());
 	await spend(ann, 90);
 	await pass(3);
 	expect(await cards.saved.read(accountId)).not.toBeNull();
@@ -286,8 +284,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 		const unpaid = steps.filter(({ before }) => before === 0);
 		expect([unpaid.length > 5, unpaid.length < steps.length]).toEqual([true, true]);
 		// At one step, the charge is in progress when the change happens, and still succeeds.
-		const bought = unpaid.filter(({ after }) => after > 0).length;
-		expect(bought).toBe(buysCents === 0 ? 1 : unpaid.length);
+		expect(unpaid.filter(({ after }) => after > 0).length).toBe(buysCents === 0 ? 1 : unpaid.length);
 		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
 	});
 }
@@ -311,8 +308,7 @@ test("a customer deleted at Stripe is created again, and the new card is charged
 	// Two concurrent calls each created a customer at Stripe; only the first one is used.
 	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
 	expect(urls).toHaveLength(2);
-	const page = stripe.lastPage();
-	const { id: given, customer } = stripe.give(page);
+	const { id: given, customer } = stripe.give(stripe.lastPage());
 	await pass(1);
 	const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${ann.accountId}`;
 	expect(row?.card).toBe(given);

@@ -63,8 +63,7 @@ test("an automatic top-up check reads no more rows with 100 times as many accoun
 	const small = await read({ isSmall: true });
 	await fill(201, 20_000);
 	await db.sql`analyze`;
-	const large = await read({ isSmall: false });
-	for (const [name, rows] of Object.entries(large)) {
+	for (const [name, rows] of Object.entries(await read({ isSmall: false }))) {
 		expect({ name, reads: rows > 0 }).toEqual({ name, reads: true });
 		expect({ name, rows, more: rows > (small[name] ?? 0) * 1.1 + 5 }).toEqual({ name, rows, more: false });
 	}
@@ -76,8 +75,7 @@ test("spending marks an account for one top-up check, which buys credit once", a
 	const [ann, ben] = [await payer(), await payer()];
 	for (let n = 0; n < 5; n++) await spend(ann, 12);
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
-	const noted = await db.sql`select 1 from auto_top_up_touched`;
-	expect(noted.length).toBeGreaterThanOrEqual(10);
+	expect((await db.sql`select 1 from auto_top_up_touched`).length).toBeGreaterThanOrEqual(10);
 	await scheduleAutoTopUpChecks(db.statements);
 	expect(await db.sql`select 1 from auto_top_up_touched`).toHaveLength(0);
 	const marked = await db.sql`select account_id from auto_top_up where look_at is not null`;
@@ -123,8 +121,7 @@ test("setting the clock back a month blocks no top-up and exceeds no monthly lim
 	await spend(ann, 60);
 	await pass(2);
 	expect(charges(ann)).toBe(1);
-	const ben = await payer("processing");
-	await spend(ben, 60);
+	await spend(await payer("processing"), 60);
 	await pass(1);
 	// Writes rows as versions before the migration wrote them.
 	const later = db.sql`interval '31 days'`;

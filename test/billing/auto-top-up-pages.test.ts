@@ -99,8 +99,7 @@ test("a removed or replaced card is removed at Stripe, with retries after errors
 	}
 	const ben = await payer();
 	await cards.saved.setup(ben.accountId, { email: "ben@example.com", back: "http://service/credit?card=" });
-	const page = stripe.lastPage();
-	const given = stripe.give(page);
+	const given = stripe.give(stripe.lastPage());
 	stripe.cards.upset((name) => (name === "detach" ? "error" : undefined));
 	await pass();
 	stripe.cards.upset();

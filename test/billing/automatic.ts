@@ -81,8 +81,7 @@ export async function withAutomatic({ reconciles = true } = {}) {
 		const carry = ((...request: Parameters<typeof fetch>) => step(() => fetch(...request))) as typeof fetch;
 		const attempts = createAutoAttempts({ statements, tx, stripe: connectStripe(address, carry), log: silentLog });
 		const work = attempts.begin().then(() => attempts.drive());
-		const isDead = await Promise.race([work.then(() => false), died.promise.then(() => true)]);
-		return { steps, died: isDead };
+		return { steps, died: await Promise.race([work.then(() => false), died.promise.then(() => true)]) };
 	}
 
 	/** Makes all waiting work due and runs the job; repeats this `turns` times. */

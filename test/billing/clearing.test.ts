@@ -44,8 +44,7 @@ const refund = ({ paymentId }: OpenCheckout, amount: number, more: Record<string
 const dispute = ({ paymentId }: OpenCheckout, status: string, amount?: number) => disputeOf(paymentId, status, amount);
 
 const open = async (): Promise<string[]> => {
-	const rows = await service.db.sql`select id from stripe_finding where resolved_at is null`;
-	return rows.map(({ id }) => id);
+	return (await service.db.sql`select id from stripe_finding where resolved_at is null`).map(({ id }) => id);
 };
 
 async function clear() {

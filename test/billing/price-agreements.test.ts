@@ -78,8 +78,7 @@ test("a price agreement asked for twice is made once; with other terms it confli
 	const [accountId, key] = [await account(), crypto.randomUUID()];
 	const from = new Date(Date.now() + 60_000).toISOString();
 	const first = await ask(accountId, { discount: "10", from }, { key });
-	const again = await ask(accountId, { discount: "10.00", from }, { key });
-	expect(again).toEqual(first);
+	expect(await ask(accountId, { discount: "10.00", from }, { key })).toEqual(first);
 	expect(await inForce(accountId)).toHaveLength(1);
 	expect(ask(accountId, { discount: "11", from }, { key })).rejects.toMatchObject({ code: "conflict" });
 	expect(ask(await account(), { discount: "10", from }, { key })).rejects.toMatchObject({ code: "conflict" });

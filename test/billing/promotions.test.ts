@@ -14,8 +14,7 @@ const DAY_MS = 24 * 3_600_000;
 const day = (offset: number) => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
 
 async function account(): Promise<string> {
-	const email = `${crypto.randomUUID()}@example.com`;
-	return (await createAccount(db.statements, { email, vouched: true })).id;
+	return (await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
 }
 
 async function give(accountId: string, amount: number, lastDay: string | null, from: number | null = null) {

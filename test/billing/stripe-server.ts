@@ -128,8 +128,7 @@ export function startStripe({ withPages = false } = {}) {
 				};
 				pages.push(page);
 			} else if (page.fields.toString() !== fields.toString()) {
-				const other = { type: "idempotency_error", message: "other parameters" };
-				return Response.json({ error: other }, { status: 400 });
+				return Response.json({ error: { type: "idempotency_error", message: "other parameters" } }, { status: 400 });
 			}
 			const address = withPages ? `http://localhost:${server.port}/pay` : "https://pay.example";
 			return Response.json({ id: page.id, object: "checkout.session", url: `${address}/${page.id}` });

@@ -201,8 +201,7 @@ describe("an account's balance", () => {
 	});
 
 	test("counts nothing as held once an instance has returned all credit", async () => {
-		const { accountId } = await withLease("left", -1);
-		expect(await accountBalance(database.statements, accountId)).toEqual({
+		expect(await accountBalance(database.statements, (await withLease("left", -1)).accountId)).toEqual({
 			balance: usd(97),
 			held: usd(0),
 			available: usd(97),

@@ -84,8 +84,7 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	for (const element of again) element.dataset.again = "";
 	document.adoptedStyleSheets.push(sheet);
 	try {
-		const options = { resultTypes: ["violations"], preload: false, iframes: false };
-		return (await axe.run(document, options)).violations;
+		return (await axe.run(document, { resultTypes: ["violations"], preload: false, iframes: false })).violations;
 	} finally {
 		document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet);
 		for (const element of again) delete element.dataset.again;

@@ -99,8 +99,7 @@ export async function layoutElsewhere(
 		await setView(page, view);
 		return found;
 	}
-	const other = VIEWS.find((one) => one[0] !== view[0]) as View;
-	await setView(page, other);
+	await setView(page, VIEWS.find((one) => one[0] !== view[0]) as View);
 	await look(`not ${view}`);
 	if (view[0] !== 360) await inLargeText();
 	return found;

@@ -55,8 +55,7 @@ test("an operator's view shows the customer's account, keys and live figures", a
 	expect(user.email).toBe(boss.email);
 	const keys = (await boss.get(`/api/console/keys?${account}`)).body.items;
 	expect(keys.map(({ id }: { id: string }) => id)).toContain(keyId);
-	const live = await boss.fetch(`/api/console/live?topics=overview&${account}`);
-	const reader = live.body?.getReader();
+	const reader = (await boss.fetch(`/api/console/live?topics=overview&${account}`)).body?.getReader();
 	let text = "";
 	while (!text.includes("event: overview")) text += new TextDecoder().decode((await reader?.read())?.value);
 	await reader?.cancel();

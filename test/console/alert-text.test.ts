@@ -23,8 +23,7 @@ test("a German mail formats amounts and times in German and has no English text"
 		["needs_owner", "stopped"].map((state) => ["auto_top_up.stopped", { reason, state }] as const),
 	);
 	for (const [type, data] of [...mails, ...stopped]) {
-		const alert = { id: "evt_1", type, data, createdAtMs: 0 };
-		const { subject, says } = alertMail(alert, "Acme");
+		const { subject, says } = alertMail({ id: "evt_1", type, data, createdAtMs: 0 }, "Acme");
 		for (const text of [subject, says]) {
 			const german = translate("de", text);
 			expect(german).not.toMatch(
@@ -44,8 +43,7 @@ test("a German mail formats amounts and times in German and has no English text"
 
 test("the mail at a batch's end formats its cost in German", () => {
 	const batch = { id: "batch_1", state: "expired", total: 3, completed: 2, failed: 1, chargedNanoUsd: 1_250_000_000 };
-	const record = batch as unknown as BatchRecord;
-	const mail = batchEndMail(record, "Acme", "https://x.example");
+	const mail = batchEndMail(batch as unknown as BatchRecord, "Acme", "https://x.example");
 	expect(mailText(mail, "de").text).toContain("Kosten: USD 1,25.");
 	expect(mailText(mail, "en").text).toContain("Cost: USD 1.25.");
 });

@@ -354,8 +354,7 @@ test("a key's expiry is reported once, a week before, and again if it is changed
 
 test("an hour with three times the average usage is reported, at most once a day", async () => {
 	const id = await newAccount(["spend.unusual"]);
-	const key = await newKey(id);
-	await spend(id, key, 50_000_000_000);
+	await spend(id, await newKey(id), 50_000_000_000);
 	await lookAndTell();
 	expect(told()).toEqual([]);
 	const WEEK = 7 * 24;

@@ -103,8 +103,7 @@ const refusedAt = (command: string, responseCode: number) =>
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
 test("the console sends no notice of a batch unless the account enables it", async () => {
-	const { id } = await newAccount(null);
-	await ended(id);
+	await ended((await newAccount(null)).id);
 	await ended((await newAccount({})).id);
 	await tell();
 	expect([mails, calls, await rows(), await db.sql`select * from batch_end`]).toEqual([[], [], [], []] as never);
@@ -187,8 +186,7 @@ test("concurrent consoles send each notice of a batch once", async () => {
 });
 
 test("the console repeats the notice of a console that died, under the same id", async () => {
-	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
-	await ended(id);
+	await ended((await newAccount({ mail: "owners", url: "https://hook.example/" })).id);
 	onCall = onMail = () => new Promise<never>(() => {});
 	// The manual clock does not advance, so the deadlines of this console never fire: it hangs as if it had died.
 	const dying = { ...deps, clock: createManualClock() };
@@ -262,8 +260,7 @@ test("the console retries a notice at growing intervals and gives up after 3 day
 });
 
 test("the console retries a notice if the mail server refuses its login or sender", async () => {
-	const { id } = await newAccount({ mail: "owners" });
-	await ended(id);
+	await ended((await newAccount({ mail: "owners" })).id);
 	for (const [command, responseCode] of [
 		["CONN", 554],
 		["EHLO", 502],

@@ -72,8 +72,7 @@ describe("a batch in the console", () => {
 		expect([...others, await attempt()]).toEqual(Array(3).fill(first));
 		expect(await count()).toBe(before + 1);
 		await over(first ?? "");
-		const refused = await begin(ann, made.key.id, chatLine("once"), "&token=short");
-		expect(refused.status).toBe(400);
+		expect((await begin(ann, made.key.id, chatLine("once"), "&token=short")).status).toBe(400);
 	}, 60_000);
 
 	test("is a filter of the request log, where its requests name it", async () => {
@@ -103,8 +102,7 @@ describe("a batch in the console", () => {
 	}, 60_000);
 
 	test("shows mistakes with their lines and can be cancelled by an owner", async () => {
-		const wrong = await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`);
-		const { id } = (await wrong.json()) as { id: string };
+		const { id } = (await (await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`)).json()) as { id: string };
 		const shown = await over(id);
 		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
 

@@ -52,8 +52,7 @@ async function back(person: Person, query: Record<string, string>): Promise<stri
 }
 async function signIn(person: Person, more: JWTPayload = {}, told: Partial<ProviderClaims> = {}): Promise<string> {
 	const sent = await begin(person);
-	const code = liar.tell({ claims: claimsFor(sent, more), ...told });
-	return back(person, { code, state: sent.get("state") ?? "" });
+	return back(person, { code: liar.tell({ claims: claimsFor(sent, more), ...told }), state: sent.get("state") ?? "" });
 }
 const at = `account=${owner.accountId}`;
 const meOf = async (person: Person) => (await person.get("/api/console/me")).body;
@@ -110,8 +109,7 @@ test("a company sign-in creates a member with the role of the claim", async () =
 				form === undefined
 					? {}
 					: { method: "POST", body: form, headers: { "content-type": "application/x-www-form-urlencoded" } };
-			const answer = await rita.fetch(place, init);
-			place = new URL(answer.headers.get("location") ?? "", place).href;
+			place = new URL((await rita.fetch(place, init)).headers.get("location") ?? "", place).href;
 		}
 		const answer = await rita.fetch(place);
 		expect([answer.status, answer.headers.get("location")]).toEqual([302, `${service.url}/keys`]);
@@ -194,8 +192,7 @@ test("a company sign-in's token works once, for its provider, client and browser
 test("a company sign-in accepts only proved addresses of its domain, never operators", async () => {
 	const tried = async (more: JWTPayload) => signIn(newPerson(service), more);
 	const why = (word: string) => `/sign-in?company=${word}`;
-	const other = await signedUp(service);
-	expect(await tried({ sub: "x1", email: other.email })).toBe(why("other_domain"));
+	expect(await tried({ sub: "x1", email: (await signedUp(service)).email })).toBe(why("other_domain"));
 	for (const email of [
 		`ada@sub.${DOMAIN}`,
 		`ada@${DOMAIN}.evil.example`,
@@ -274,8 +271,7 @@ test("a company sign-in opens the company's account, not the person's own", asyn
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(200);
 	await set({ required: true, clientSecret: null as never });
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(403);
-	const live = await own.fetch(`/api/console/live?${at}`);
-	expect(live.status).toBe(403);
+	expect((await own.fetch(`/api/console/live?${at}`)).status).toBe(403);
 	expect((await own.get(`/api/console/overview?account=${own.accountId}`)).status).toBe(200);
 	expect((await eva.get("/api/console/overview")).status).toBe(200);
 	expect((await owner.get("/api/console/overview")).status).toBe(200);
@@ -286,8 +282,7 @@ test("a company sign-in opens the company's account, not the person's own", asyn
 test("changed settings end company sessions, and a new issuer needs a new secret", async () => {
 	const ada = newPerson(service);
 	expect(await signIn(ada)).toBe("/keys");
-	const view = (await owner.get(PATH)).body;
-	expect(JSON.stringify(view)).not.toContain(SETTINGS.clientSecret);
+	expect(JSON.stringify((await owner.get(PATH)).body)).not.toContain(SETTINGS.clientSecret);
 	const [row] = await sql`select client_secret from company_sign_in where account_id = ${owner.accountId}`;
 	expect(row?.client_secret).not.toContain(SETTINGS.clientSecret);
 	expect(JSON.stringify(await sql`select * from audit_event`)).not.toContain(SETTINGS.clientSecret);

@@ -85,8 +85,7 @@ test("the console does not show requests of a dead instance as running", async (
 		values (${newUuid()}, ${accountId}, ${id}, ${instance}, ${at}, 'text', ${nano}, now())`;
 	await reserve(instanceId, epoch, 200_000_000);
 	await reserve(dead.id, dead.epoch, 300_000_000);
-	const { heldNanoUsd } = await readBalance(statements, accountId);
-	expect(formatUsd(heldNanoUsd)).toBe("1.20");
+	expect(formatUsd((await readBalance(statements, accountId)).heldNanoUsd)).toBe("1.20");
 	const running = await runningRequests(statements, accountId);
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
 	expect((await readHeldCredit("key", statements, accountId)).get(id)?.requests).toBe(1);

@@ -116,8 +116,7 @@ test("the console leads from the first top-up to a revoked key", async () => {
 	const revoked = await customer.send("POST", `/api/console/keys/${key.body.key.id}/revoke`);
 	expect(revoked.body.fence).toMatchObject({ effective: true, pendingInstances: 0 });
 	expect(revoked.body.runningRequests).toBe(0);
-	const refused = await service.post("/v1/chat/completions", key.body.secret, ask);
-	expect(refused.status).toBe(401);
+	expect((await service.post("/v1/chat/completions", key.body.secret, ask)).status).toBe(401);
 
 	const audited = await boss.get(`/api/console/operator/audit?subject=${customer.accountId}`);
 	const actions = audited.body.items.map((item: { action: string }) => item.action);
@@ -148,8 +147,7 @@ test("a playground chat is billed to its key, and refused once the key is revoke
 		expect(broken.body.slice(broken.body.indexOf(said))).toMatch(/"usage":\{.*data: \[DONE\]\n\n$/s);
 	}
 	await service.settled();
-	const rows = await service.usage(customer.accountId);
-	expect(rows.map((row) => row.key_id)).toEqual(Array(4).fill(key.id));
+	expect((await service.usage(customer.accountId)).map((row) => row.key_id)).toEqual(Array(4).fill(key.id));
 	await customer.send("POST", `/api/console/keys/${key.id}/revoke`);
 	const refused = await customer.send("POST", path, ask);
 	expect(refused.status).toBe(401);

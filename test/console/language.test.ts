@@ -70,8 +70,7 @@ test("mails are in the recipient's language: first the browser's, then the setti
 	await reset();
 	expect((await newMail(person.email)).text).toContain("to set a new password");
 	expect((await person.send("PUT", "/api/console/language", { language: "toString" })).status).toBe(400);
-	const other = await signedUp(service);
-	expect((await other.get("/api/console/me")).body.user.language).toBe(null);
+	expect((await (await signedUp(service)).get("/api/console/me")).body.user.language).toBe(null);
 });
 
 test("errors are in the reader's language, and in English for programs", async () => {
@@ -116,8 +115,7 @@ test("errors are in the reader's language, and in English for programs", async (
 		"Für die API braucht es mindestens eine bestätigte Aufladung von USD 100 oder mehr.",
 		"top_up_required",
 	]);
-	const english = await person.send("POST", topUp, { usd: "1" });
-	expect(english.body.error.message).toBe("A top-up is at least USD 100.");
+	expect((await person.send("POST", topUp, { usd: "1" })).body.error.message).toBe("A top-up is at least USD 100.");
 	const program = await fetch(`${service.url}/v1/models`, { headers: { ...german, authorization: "Bearer no" } });
 	expect(((await program.json()) as { error: { message: string } }).error.message).toContain(
 		"The API key is not valid",
@@ -166,6 +164,5 @@ test("receipts, statements and status are translated, but not the data in them",
 		// Observations begin in the middle of a minute, so the page may have no history yet.
 		expect(has(language === "de" ? "no data yet" : server["no data yet"])).toBe(false);
 	}
-	const { text } = await asked("/status", "de", "application/json");
-	expect(JSON.parse(text).services.chat).toBe("unavailable");
+	expect(JSON.parse((await asked("/status", "de", "application/json")).text).services.chat).toBe("unavailable");
 });

@@ -40,8 +40,7 @@ test("removing a member requires a choice for the keys that the member created",
 	expect(listed.body.items.map(({ id }: { id: string }) => id).sort()).toEqual([own.key.id, rotated.key.id].sort());
 	// The audit log keeps the rotation, however many changes follow.
 	await deleteAuditBeyond(service.db.statements, 0);
-	const other = await member("developer");
-	expect((await other.get(`/api/console/members/${leaver.userId}/keys?${at}`)).status).toBe(403);
+	expect((await (await member("developer")).get(`/api/console/members/${leaver.userId}/keys?${at}`)).status).toBe(403);
 	const asked = await remove(leaver.userId);
 	expect([asked.status, asked.body.error?.param]).toEqual([409, "keys"]);
 	expect((await leaver.get(`/api/console/keys?${at}`)).status).toBe(200);
@@ -107,8 +106,7 @@ test("a key created while its creator is removed is revoked too", async () => {
 		},
 		{ end: async () => {} },
 	);
-	const revoked = await revokeKeysMadeBy(trickling, owner.accountId, leaver.userId);
-	expect(revoked.ids).toEqual(ids);
+	expect((await revokeKeysMadeBy(trickling, owner.accountId, leaver.userId)).ids).toEqual(ids);
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 });
 
@@ -134,8 +132,7 @@ test("a key created while its creator is removed shows no valid secret", async (
 
 test("the last owner cannot be removed, and the owner's keys stay valid", async () => {
 	const { secret } = (await make(owner, "last")).body;
-	const { body } = await owner.get("/api/console/me");
-	expect((await remove(body.user.id, "&keys=revoke")).status).toBe(409);
+	expect((await remove((await owner.get("/api/console/me")).body.user.id, "&keys=revoke")).status).toBe(409);
 	expect(await works(secret)).toBe(true);
 });
 
@@ -212,8 +209,7 @@ test("two owners who demote each other at once leave one owner", async () => {
 		for (const { status } of answers) expect([200, 403, 409]).toContain(status);
 		const rows = await service.db.sql`
 			select user_id, role from member where account_id = ${owner.accountId} and user_id in (${me}, ${second.userId})`;
-		const roles = rows.map(({ role }) => role).sort();
-		expect(roles).toEqual(["owner", "viewer"]);
+		expect(rows.map(({ role }) => role).sort()).toEqual(["owner", "viewer"]);
 		await service.db.sql`update member set role = 'owner' where user_id = ${me}`;
 		await service.db.sql`delete from member where user_id = ${second.userId} and account_id = ${owner.accountId}`;
 	}
@@ -320,8 +316,7 @@ describe("a developer in projects", () => {
 						? call(dev, "POST", "/keys", { name: "on its way", projectId: id })
 						: call(dev, "POST", `/keys/${owners.id}/rotate`, { graceMs: 3_600_000 });
 				await waitFor(async () => (await lockWaits(sql)) > 0, "his key to be on its way");
-				const removal = await call(owner, "DELETE", `/projects/${id}/members/${dev.userId}?keys=revoke`);
-				return { answer, removal };
+				return { answer, removal: await call(owner, "DELETE", `/projects/${id}/members/${dev.userId}?keys=revoke`) };
 			});
 			expect([removal.status, removal.body.revoked, removal.body.fence?.effective]).toEqual([200, [], true]);
 			const { status, body } = await answer;

@@ -102,8 +102,7 @@ test("an operator's check of the books is stored", async () => {
 	expect(list.refused).toBe(null);
 	await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 1 where id = ${customer.accountId}`;
 	try {
-		const bad = await boss.send("POST", "/api/console/operator/reconciliation");
-		expect(bad.body.ok).toBe(false);
+		expect((await boss.send("POST", "/api/console/operator/reconciliation")).body.ok).toBe(false);
 		const summary = (await boss.get("/api/console/operator/summary")).body;
 		expect(summary.reconciliation).toMatchObject({ ok: false, greenSinceMs: null });
 	} finally {

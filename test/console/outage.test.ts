@@ -19,8 +19,7 @@ function expectAway({ status, headers, body }: Answer): void {
 test("pages and sign-in answer 503 without the database, and work again afterwards", async () => {
 	const person = await signedUp(service);
 	const stranger = newPerson(service);
-	const { adminUrl } = await testPostgres();
-	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
+	const admin = postgres((await testPostgres()).adminUrl, { max: 1, onnotice: () => {} });
 	const name = new URL(service.db.url).pathname.slice(1);
 	try {
 		await admin.unsafe(`alter database ${name} with allow_connections false`);
@@ -28,8 +27,7 @@ test("pages and sign-in answer 503 without the database, and work again afterwar
 		expectAway(await person.get("/api/console/me"));
 		expectAway(await person.get("/api/console/overview"));
 		expectAway(await person.get("/api/auth/get-session"));
-		const body = { email: person.email, password: PASSWORD };
-		expectAway(await stranger.send("POST", "/api/auth/sign-in/email", body));
+		expectAway(await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD }));
 	} finally {
 		await admin.unsafe(`alter database ${name} with allow_connections true`);
 		await admin.end();

@@ -126,8 +126,7 @@ export async function operator(service: PeopledService): Promise<Person> {
 }
 
 export async function topUp(customer: Person, confirmer: Person, usd = "100"): Promise<string> {
-	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd });
-	const { id } = made.body.topUp;
+	const { id } = (await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd })).body.topUp;
 	await confirmer.send("POST", `/api/console/operator/top-ups/${id}/confirm`, { transactionReference: `bank ${id}` });
 	return id;
 }

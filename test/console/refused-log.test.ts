@@ -133,8 +133,7 @@ test("the request log's CSV has answered and refused requests in fixed columns",
 		return Object.fromEntries(names.map((name, at) => [name, cells[at]]));
 	});
 	expect(rows.map((row) => row.request_id)).toEqual(newestFirst());
-	const cap = rows.find((row) => row.error_code === "key_cap_exceeded");
-	expect(cap).toMatchObject({
+	expect(rows.find((row) => row.error_code === "key_cap_exceeded")).toMatchObject({
 		status: "402",
 		ending: "refused",
 		basis: "",

@@ -75,8 +75,7 @@ test("a monthly statement opens with the closing balance of the month before", a
 	for (const month of months) {
 		const statement = await read(month);
 		expect(statement.openingNanoUsd).toBe(before);
-		const lines = statementLines(statement, place);
-		const sum = lines.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+		const sum = statementLines(statement, place).reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
 		expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 		before = statement.closingNanoUsd;
 	}
@@ -171,8 +170,7 @@ test("a statement lists usage by project, adding up to the month's usage", async
 
 test("a statement sums the movements beyond the limit in one line", async () => {
 	const statement = await read(second);
-	const cut = { ...statement, entries: [] };
-	const lines = statementLines(cut, place);
+	const lines = statementLines({ ...statement, entries: [] }, place);
 	expect(lines.filter(({ kind }) => kind === "more").map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([123_456_789n]);
 	const sum = lines.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
 	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
@@ -223,8 +221,7 @@ test("a text that the PDF's font lacks is refused in the PDF and shown on the pa
 			code: "unprocessable_request",
 			message: expect.stringContaining("Print the statement's page instead"),
 		});
-		const page = await statementPage(documentOf({ statement, buyer })).text();
-		expect(page).toContain(`<bdi>${company}`);
+		expect(await statementPage(documentOf({ statement, buyer })).text()).toContain(`<bdi>${company}`);
 	}
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
 	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print the statement's page instead");
@@ -259,8 +256,7 @@ test("a statement is in the reader's language", async () => {
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "" }));
 	const [english = "", german = ""] = await Promise.all(
 		(["en", "de"] as const).map(async (language) => {
-			const { text } = await pdfOf(await statementPdf(documentOf({ statement, lines, language, seller: SELLER })));
-			return text;
+			return (await pdfOf(await statementPdf(documentOf({ statement, lines, language, seller: SELLER })))).text;
 		}),
 	);
 	for (const id of [

@@ -49,8 +49,7 @@ test("usage sums equal the requests while requests and summing jobs run concurre
 	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
 	expect(series.total.requests).toBe(ROUNDS * AT_ONCE);
 	expect(series.groups).toHaveLength(1);
-	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
-	expect(series.total.costNanoUsd).toBe(spentNanoUsd);
+	expect(series.total.costNanoUsd).toBe((await customer.get("/api/console/credit")).body.balance.spentNanoUsd);
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
 }, 120_000);
 
@@ -68,8 +67,7 @@ test("the CSV of usage has every request and no formula", async () => {
 	expect(lines).toHaveLength(ROUNDS * AT_ONCE + 1);
 	expect(lines[1]).toContain("'=cmd");
 	expect(csvLine(['a"b', "-1", "-x", "@y", 3, null])).toBe(`"a""b",-1,'-x,'@y,3,\r\n`);
-	const usage = await (await customer.fetch("/api/console/usage.csv?group=model")).text();
-	expect(usage).toContain("test-model");
+	expect(await (await customer.fetch("/api/console/usage.csv?group=model")).text()).toContain("test-model");
 });
 
 test("an invalid filter of the usage gets 400 with the filter's name", async () => {
@@ -129,8 +127,7 @@ test("the live overview shows a new request and frees closed pages", async () =>
 	await waitFor(() => told.includes(id), "the overview with the request");
 	leave.abort();
 	expect((await reading)?.name).toBe("AbortError");
-	const rest = service.logged.filter((line) => line.level === "error");
-	expect(rest).toEqual([]);
+	expect(service.logged.filter((line) => line.level === "error")).toEqual([]);
 }, 60_000);
 
 test("a read-only key reads the same usage sums as the console", async () => {
@@ -147,8 +144,7 @@ test("a read-only key reads the same usage sums as the console", async () => {
 	expect(Date.parse(sum.as_of)).toBeGreaterThan(Date.now() - 120_000);
 	const chat = await customer.send("POST", `/api/console/playground/chat?key=${reader.key.id}`, body);
 	expect([chat.status, chat.body.error.code]).toEqual([403, "read_only_key"]);
-	const { status } = await customer.send("PATCH", `/api/console/keys/${reader.key.id}`, { capUsd: "5" });
-	expect(status).toBe(409);
+	expect((await customer.send("PATCH", `/api/console/keys/${reader.key.id}`, { capUsd: "5" })).status).toBe(409);
 	const next = (await customer.send("POST", `/api/console/keys/${reader.key.id}/rotate`, { graceMs: 0 })).body;
 	expect(next.key.readsOnly).toBe(true);
 	expect((await service.post("/v1/chat/completions", next.secret, body)).status).toBe(403);
@@ -177,8 +173,7 @@ test("usage stays in its project when the key moves to another", async () => {
 		return status;
 	};
 	const move = async (projectId: string | null) => {
-		const moved = await customer.send("PATCH", `/api/console/keys/${mover.key.id}`, { projectId });
-		expect(moved.status).toBe(200);
+		expect((await customer.send("PATCH", `/api/console/keys/${mover.key.id}`, { projectId })).status).toBe(200);
 	};
 	const byProject = async (query = "") => {
 		const { data } = await (await service.get(`/v1/usage?group_by=project${query}`, mover.secret)).json();
@@ -208,8 +203,7 @@ test("usage stays in its project when the key moves to another", async () => {
 	for (const again of [false, true]) {
 		if (again) await rebuildAllSums(statements);
 		expect(await byProject(mine)).toEqual(expected);
-		const all = await byProject();
-		expect(usdOf(all)).toBe(
+		expect(usdOf(await byProject())).toBe(
 			Number(parseUsd((await (await service.get("/v1/usage?group_by=", mover.secret)).json()).data[0].cost_usd)),
 		);
 		const series = (await customer.get(`/api/console/usage?group=project&key=${mover.key.id}`)).body;

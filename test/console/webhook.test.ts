@@ -47,16 +47,14 @@ test("the webhook sender signs the example of Standard Webhooks as published", a
 test("two client libraries accept the webhook's signature and refuse altered bodies", async () => {
 	await send(message("/", '{"id":"evt_1","type":"batch.completed","data":{"id":"batch_ü"}}'), never);
 	const { headers, body } = received.at(-1) as Received;
-	const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
-	expect(await client.webhooks.unwrap(body, headers)).toMatchObject({
+	expect(await new OpenAI({ apiKey: "none", webhookSecret: secret }).webhooks.unwrap(body, headers)).toMatchObject({
 		type: "batch.completed",
 		data: { id: "batch_ü" },
 	});
 	const given = Object.fromEntries(headers);
 	expect(new Webhook(secret).verify(body, given)).toMatchObject({ id: "evt_1" });
 	expect(() => new Webhook(secret).verify(body.replace("evt_1", "evt_2"), given)).toThrow();
-	const other = webhookSecret("the console's own secret", "another salt");
-	expect(() => new Webhook(other).verify(body, given)).toThrow();
+	expect(() => new Webhook(webhookSecret("the console's own secret", "another salt")).verify(body, given)).toThrow();
 	expect(webhookSecret("another secret", "salt")).not.toBe(secret);
 });
 
@@ -117,8 +115,7 @@ test("the webhook sender connects to the address it checked although DNS changes
 	const answers = ["127.0.0.1"];
 	const looked = createWebhookSender({ production: false }, async () => [{ address: answers.pop() ?? "", family: 4 }]);
 	// Only the test's resolver knows this host name, so the connection must have used the resolved address.
-	const answer = await looked(message(`https://hook.invalid:${listener.port}/`), never);
-	expect(answer).toEqual({ problem: "no_connection" });
+	expect(await looked(message(`https://hook.invalid:${listener.port}/`), never)).toEqual({ problem: "no_connection" });
 	expect(await hello.promise).toContain("hook.invalid");
 	expect(answers).toEqual([]);
 }, 15_000);

@@ -44,8 +44,7 @@ test("a change by another caller invalidates an ETag, use of the key does not", 
 	expect(used.headers.get("etag")).toBe(read);
 	expect(Number(used.body.spent_usd)).toBeGreaterThan(0);
 	await service.db.sql`update api_key set name = 'elsewhere' where id = ${keyId}`;
-	const stale = await script.send("PATCH", `/keys/${keyId}`, { concurrency: 5 }, { "if-match": read });
-	expect(stale.status).toBe(412);
+	expect((await script.send("PATCH", `/keys/${keyId}`, { concurrency: 5 }, { "if-match": read })).status).toBe(412);
 	expect((await script.get(`/keys/${keyId}`)).body.concurrency).toBeNull();
 });
 

@@ -64,8 +64,7 @@ test("a management key books for its creator, who cannot confirm its bookings", 
 	const confirm = (person: Person) => person.send("POST", `/api/console/operator/adjustments/${second.id}/confirm`);
 	expect((await confirm(ann)).status).toBe(409);
 	expect((await confirm(ben)).status).toBe(200);
-	const read = await managementCall(service, secret, "GET", `/credit-adjustments/${second.id}`);
-	expect(read.body.state).toBe("booked");
+	expect((await managementCall(service, secret, "GET", `/credit-adjustments/${second.id}`)).body.state).toBe("booked");
 	const [asked] = (await ann.get(`/api/console/operator/audit?actor=${id}&action=adjustment.ask`)).body.items;
 	expect(asked).toMatchObject({ actor: id, accountId });
 	for (const usd of ["0", "100000.01", "-100000.01"]) {

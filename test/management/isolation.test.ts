@@ -93,8 +93,7 @@ test("made-up keys of many networks do not lock out a valid management key", asy
 	let open = 0;
 	const guesses = Array.from({ length: 150 }, async (_, at) => {
 		open += 1;
-		const guess = newManagementSecret(service.app.config.serviceName);
-		await call(guess, route, `10.${100 + (at % 25)}.0.1`).finally(() => {
+		await call(newManagementSecret(service.app.config.serviceName), route, `10.${100 + (at % 25)}.0.1`).finally(() => {
 			open -= 1;
 		});
 	});
@@ -140,8 +139,7 @@ test("a revoked or expired key, or one of a former operator, opens no route", as
 	await revokeManagementKey(service.db.statements, revoked.id, { id: "cli", ip: null });
 	await refused(revoked.secret, 401, "api_key_revoked");
 	await refused(expired.secret, 401, "api_key_expired");
-	const boss = await operator(service);
-	const [user] = await service.db.sql`select id from console_user where email = ${boss.email}`;
+	const [user] = await service.db.sql`select id from console_user where email = ${(await operator(service)).email}`;
 	const orphan = await managementClient(service, { madeBy: user?.id });
 	expect((await orphan.get("/self")).status).toBe(200);
 	await service.db.sql`update console_user set operator = false where id = ${user?.id}`;
@@ -188,8 +186,7 @@ test("a management key whose right ends while the body is read changes nothing",
 	socket.write(text.slice(5));
 	expect(await answered.promise).toContain("api_key_revoked");
 	socket.end();
-	const made = await service.db.sql`select 1 from account where email = ${email}`;
-	expect(made).toHaveLength(0);
+	expect(await service.db.sql`select 1 from account where email = ${email}`).toHaveLength(0);
 });
 
 test("unknown management paths get 404, other methods a 405 with the allowed ones", async () => {

@@ -82,8 +82,7 @@ test("a client_token is bound to its request, its management key and a day", asy
 	const first = await script.send("POST", "/keys", body);
 	const other = await script.send("POST", "/keys", { ...body, name: "second" });
 	expect([other.status, other.body.error.code]).toEqual([422, "idempotency_mismatch"]);
-	const stranger = await managementClient(service);
-	const theirs = await stranger.send("POST", "/keys", body);
+	const theirs = await (await managementClient(service)).send("POST", "/keys", body);
 	expect(theirs.status).toBe(200);
 	expect(theirs.body.id).not.toBe(first.body.id);
 	expect(theirs.body.secret).not.toBe(first.body.secret);

@@ -57,8 +57,7 @@ test("the levels of endpoints and service follow from those of their models", ()
 });
 
 test("an instance that admits nothing reports everything as down", () => {
-	const found = levels(catalogOf(model("a"), model("r", "rerank")), [replica("a"), replica("r")], false);
-	expect(found).toEqual({
+	expect(levels(catalogOf(model("a"), model("r", "rerank")), [replica("a"), replica("r")], false)).toEqual({
 		service: "down",
 		"endpoint:chat": "down",
 		"endpoint:rerank": "down",

@@ -77,8 +77,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(await page.getByLabel("Name of the account").isDisabled()).toBe(true);
 		const statuses = await page.evaluate(async (account) => {
 			const send = async (method: string, path: string, body: object) => {
-				const headers = { "content-type": "application/json" };
-				const init = { method, headers, body: JSON.stringify(body) };
+				const init = { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 				return (await fetch(`/api/console${path}?account=${account}`, init)).status;
 			};
 			return [
@@ -117,8 +116,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await shoot(guest, "members-4-removed");
 		expect(await page.getByText("the guest's key").count()).toBe(0);
 		expect(await page.getByRole("button", { name: /^Account:/ }).count()).toBe(0);
-		const refused = guest.failures.splice(0);
-		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
+		expect(new Set(guest.failures.splice(0).map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
 	});
 
 	// The short form tests single sign-on in `console/company.test.ts`, with a real provider.

@@ -160,8 +160,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await picture(page, "batch");
 		const file = page.waitForEvent("download");
 		await page.getByRole("link", { name: "Results" }).click();
-		const path = await (await file).path();
-		expect((await Bun.file(path).text()).trim().split("\n")).toHaveLength(2);
+		expect((await Bun.file(await (await file).path()).text()).trim().split("\n")).toHaveLength(2);
 		await walk(page, "/batches");
 		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
 		await picture(page, "batches");

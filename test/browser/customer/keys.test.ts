@@ -93,8 +93,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await fact("Models").getByText(LARGE).waitFor();
 		await fact("Cap").getByText("$5.00").waitFor();
 		await fact("Expires").getByText("May 1, 2031, 12:30").waitFor();
-		const expiry = "select extract(epoch from expires_at) * 1000 as ms from api_key";
-		const [before] = await service.db.sql.unsafe(expiry);
+		const [before] = await service.db.sql.unsafe("select extract(epoch from expires_at) * 1000 as ms from api_key");
 		expect(Number(before?.ms)).toBe(Date.parse("2031-05-01T10:30:00Z"));
 
 		await page.getByRole("button", { name: "Edit" }).click();

@@ -57,8 +57,7 @@ test.skipIf(!hasChromium)("a page of another origin can use the SDK", async () =
 	try {
 		const page = await browser.newPage();
 		await page.goto(origin);
-		const seen = await page.evaluate(useSdk, { baseURL: `${service.url}/v1`, apiKey: secret });
-		expect(seen).toEqual({
+		expect(await page.evaluate(useSdk, { baseURL: `${service.url}/v1`, apiKey: secret })).toEqual({
 			models: ["test-model"],
 			text: "Hello there.",
 			requestId: expect.stringMatching(/^req_/),

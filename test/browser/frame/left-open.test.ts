@@ -89,8 +89,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 		await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
 		await page.getByText("Enter your password again to continue.").waitFor();
 		expect((await service.db.sql`select 1 from invitation where email = 'guest@example.com'`).length).toBe(0);
-		const refused = complaints.filter((text) => !/40[03]/.test(text));
-		expect(refused).toEqual([]);
+		expect(complaints.filter((text) => !/40[03]/.test(text))).toEqual([]);
 		await page.emulateMedia({ reducedMotion: "reduce" });
 		await service.db.sql`update session set authenticated_at = now()`;
 	});
@@ -141,8 +140,7 @@ describe.skipIf(!hasChromium)("an open page of the console", () => {
 			route.request().method() === "GET" ? route.fulfill({ status: 401, json: ended }) : route.continue(),
 		);
 		await page.route(/\/public\/config/, async (route) => {
-			const answer = await route.fetch();
-			await route.fulfill({ json: { ...(await answer.json()), signedIn: false } });
+			await route.fulfill({ json: { ...(await (await route.fetch()).json()), signedIn: false } });
 		});
 		const isEnded = page.waitForResponse((response) => response.status() === 401);
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
@@ -158,8 +156,7 @@ describe.skipIf(!hasChromium)("an open page of the console", () => {
 		const failed = { batchId: "evt_1", type: "credit.low", channel: "webhook", email: null, state: "failed" };
 		const row = { ...failed, answer: 500, problem: null, attempts: 1, triedAtMs: 0, nextAtMs: null };
 		await page.route(/\/api\/console\/batch-notices/, async (route) => {
-			const { pathname } = new URL(route.request().url());
-			if (pathname.endsWith("/replay")) return route.fulfill({ json: {} });
+			if (new URL(route.request().url()).pathname.endsWith("/replay")) return route.fulfill({ json: {} });
 			const answer = await (await route.fetch()).json();
 			await route.fulfill({ json: { ...answer, items: [row] } });
 		});

@@ -21,8 +21,7 @@ const service = await withService({
 	env: PERSON_ENV,
 });
 const signUp = (email: string, more: Record<string, unknown> = {}) => {
-	const person = newPerson(service, email);
-	return { person, body: { name: "Ada", email, password: PASSWORD, ...more } };
+	return { person: newPerson(service, email), body: { name: "Ada", email, password: PASSWORD, ...more } };
 };
 async function accepted(email: string): Promise<unknown[]> {
 	const rows = await service.db

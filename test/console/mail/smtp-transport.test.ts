@@ -76,7 +76,6 @@ test("a mail server whose reply never ends is disconnected", async () => {
 	});
 	atEnd(() => server.stop(true));
 	const transport = createSmtpTransport(`smtp://127.0.0.1:${server.port}`, 5_000, 300);
-	const mail = { from: "a@b.example", to: "c@d.example", subject: "s", text: "t" };
-	await expect(transport.send(mail)).rejects.toThrow();
+	await expect(transport.send({ from: "a@b.example", to: "c@d.example", subject: "s", text: "t" })).rejects.toThrow();
 	await waitFor(() => open.size === 0, "the connections to end");
 });

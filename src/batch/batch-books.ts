@@ -71,10 +71,9 @@ function asAsked(statements: Statements) {
 		},
 
 		async findRepeated(keyId: string, idempotencyKey: string): Promise<BatchRecord | undefined> {
-			return one(
-				await statements`
-					select batch_fields(b) as batch from batch b where b.key_id = ${keyId} and b.idempotency_key = ${idempotencyKey}`,
-			);
+			const rows = await statements<{ batch: BatchRecord }>`
+				select batch_fields(b) as batch from batch b where b.key_id = ${keyId} and b.idempotency_key = ${idempotencyKey}`;
+			return one(rows);
 		},
 
 		/** The account's batches after the id `after`, newest first. */

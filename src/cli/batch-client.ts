@@ -61,8 +61,8 @@ export function createBatchClient({ url, apiKey }: { url: string; apiKey: string
 			const have = statSync(unfinished, { throwIfNoEntry: false })?.size ?? 0;
 			if (have === 0) appendFileSync(unfinished, "");
 			if (have < bytes) {
-				const response = await ask(`/v1/files/${fileId}/content`, { headers: { range: `bytes=${have}-` } });
-				await append(unfinished, response);
+				const headers = { range: `bytes=${have}-` };
+				await append(unfinished, await ask(`/v1/files/${fileId}/content`, { headers }));
 			}
 			renameSync(unfinished, path);
 		},

@@ -23,8 +23,7 @@ export const doctorCommands: CommandRuns = {
 	async health({ config }, input) {
 		const path = input.flag("ready") ? "/readyz" : "/livez";
 		const { host, port } = config();
-		const url = `${reachableUrl(host, port)}${path}`;
-		const response = await askHealth(url);
+		const response = await askHealth(`${reachableUrl(host, port)}${path}`);
 		const text = (await response.text()).trim();
 		return {
 			json: { ok: response.ok, status: response.status, answer: text },

@@ -160,10 +160,7 @@ function fileTooLarge(bytesMax: number): Fault {
 }
 
 /** Deletes the bytes of expired files. Instances share the work. */
-export function startFileSweep(deps: { files: Pick<Files, "sweep">; clock: Clock; log: Log }): {
-	stop(): Promise<void>;
-} {
-	const { files, clock, log } = deps;
+export function startFileSweep({ files, clock, log }: { files: Pick<Files, "sweep">; clock: Clock; log: Log }) {
 	let cancel: (() => void) | undefined;
 	let sweeping: Promise<void> | undefined;
 	let stopped = false;

@@ -184,12 +184,11 @@ export async function updateKey(
 
 /** Reads a key. Fault `not_found`. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
-	const rows = await statements<Parameters<typeof recordOf>[0]>`
+	const [row] = await statements<Parameters<typeof recordOf>[0]>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(k)) as cap_spent, budget_absent(cap_budget(k)) as absent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
-	const [row] = rows;
 	if (row === undefined) throw new Fault("not_found", "There is no key {id}.", { values: { id: key.id } });
 	return recordOf(row);
 }

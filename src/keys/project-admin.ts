@@ -95,13 +95,12 @@ async function patchProject(
 
 /** Reads a project. Fault `not_found`. */
 export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
-	const rows = await statements<LimitedRow>`
+	const [row] = await statements<LimitedRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
 			budget_spent(cap_budget(p)) as cap_spent, budget_absent(cap_budget(p)) as absent,
 			(select count(*)::integer from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
 		from project p join account a on a.id = p.account_id
 		where p.id = ${project.id} and (${project.accountId ?? null}::text is null or p.account_id = ${project.accountId ?? null}::text)`;
-	const [row] = rows;
 	if (row === undefined) throw new Fault("not_found", "There is no project {id}.", { values: { id: project.id } });
 	return toLimitedRecord(row);
 }

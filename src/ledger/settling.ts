@@ -22,8 +22,7 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 		if (late) {
 			const events = [...batch];
 			const waiting = new Set(await settleLate(store, events));
-			const held = placesOf(events, (event) => waiting.has(event));
-			return { held, forgotten: 0 };
+			return { held: placesOf(events, (event) => waiting.has(event)), forgotten: 0 };
 		}
 		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => needsBusyRow(event, busy));
 		return { held, forgotten: 0 };

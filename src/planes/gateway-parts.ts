@@ -153,8 +153,7 @@ export function openFiles(
 		},
 		{ secret: deps.secrets.keyPepper },
 	);
-	const sweep = startFileSweep({ files, clock, log });
-	cleanup.add(() => sweep.stop());
+	cleanup.add(startFileSweep({ files, clock, log }).stop);
 	return files;
 }
 

@@ -13,6 +13,8 @@ const CONNECT_S = 8;
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
+const CLOSER =
+	"Move the database closer: new keys, credit and the console wait for it; with JOURNAL=remote every answer does.";
 /** Deadline for a commit, which usually takes milliseconds for the disk and the standbys. */
 const COMMIT_MS_MAX = 5_000;
 const COMMIT_MS_WARNING = 500;
@@ -116,8 +118,10 @@ async function checkCommit(url: string, durability: Awaited<ReturnType<typeof re
 				lost ?? `a commit did not end within ${COMMIT_MS_MAX / 1_000} s`,
 				"src/ops/failover.md describes it: The synchronous standby does not answer.",
 			);
-		} else if (performance.now() - startedMs <= COMMIT_MS_WARNING) found.ok(took);
-		else found.warn(took, "Look for a slow disk of the database, or a slow synchronous standby.");
+			return;
+		}
+		const isSlow = performance.now() - startedMs > COMMIT_MS_WARNING;
+		found.judge(took, "Look for a slow disk of the database, or a slow synchronous standby.", isSlow);
 	} catch (error) {
 		found.note(`no commit was timed: ${errorReason(error)}`);
 	} finally {
@@ -129,16 +133,10 @@ export function judgeSettings(row: DatabaseSettings, own: { workers: number; too
 	const { version, major, fsync, pages, ssl, local, freeConnections } = row;
 	const answers = `PostgreSQL ${version} answers in ${own.tookMs.toFixed(1)} ms`;
 	if (major < VERSION_MIN) found.broken(`${answers} and is too old`, `Use PostgreSQL ${VERSION_MIN} or later.`);
-	else if (own.tookMs <= ROUND_TRIP_MS_WARNING) found.ok(answers);
-	else
-		found.warn(
-			answers,
-			"Move the database closer: new keys, credit and the console wait for it; with JOURNAL=remote every answer does.",
-		);
+	else found.judge(answers, CLOSER, own.tookMs > ROUND_TRIP_MS_WARNING);
 	const wanted = CONNECTIONS_OF_GATEWAY * own.workers + CONNECTIONS_OF_CONSOLE;
 	const free = `${freeConnections} connections are free for Tollgate; this instance may use ${wanted}`;
-	if (freeConnections >= wanted) found.ok(free);
-	else found.warn(free, "Raise max_connections, or lower WORKERS.");
+	found.judge(free, "Raise max_connections, or lower WORKERS.", freeConnections < wanted);
 	if (fsync === "off")
 		found.broken("fsync is off: a crash of the database machine destroys the books", "Set fsync = on.");
 	if (pages === "off")
@@ -154,11 +152,10 @@ export function judgeSettings(row: DatabaseSettings, own: { workers: number; too
 }
 
 function judgeOffset(offsetMs: number, found: Findings): void {
-	const apart = `the clocks of this machine and the database are ${Math.abs(offsetMs)} ms apart`;
+	const ms = Math.abs(offsetMs);
 	const todo = "Set both by NTP: expiry of keys, times on bills and payment signatures depend on them.";
-	if (Math.abs(offsetMs) > OFFSET_MS_BROKEN) found.broken(apart, todo);
-	else if (Math.abs(offsetMs) > OFFSET_MS_WARNING) found.warn(apart, todo);
-	else found.ok(apart);
+	const apart = `the clocks of this machine and the database are ${ms} ms apart`;
+	found.judge(apart, todo, ms > OFFSET_MS_WARNING, ms > OFFSET_MS_BROKEN);
 }
 
 /** Checks whether the next start could use or migrate the schema, without changing it. */

@@ -60,10 +60,8 @@ export function checkDisk(
 	try {
 		const syncMs = timeSync(probe);
 		const said = `${dataDir} is writable; fsync takes ${syncMs.toFixed(1)} ms`;
-		const isSlow = syncMs > SYNC_MS_WARNING;
-		if (isSlow && journal === "host")
-			found.warn(said, "With JOURNAL=host every answer waits for fsync: use a faster disk.");
-		else found.ok(said);
+		const isSlow = syncMs > SYNC_MS_WARNING && journal === "host";
+		found.judge(said, "With JOURNAL=host every answer waits for fsync: use a faster disk.", isSlow);
 		if (!canLock(probe)) found.broken(`files in ${folder} cannot be locked`, "Put DATA_DIR on a local disk.");
 	} catch (error) {
 		found.broken(
@@ -74,11 +72,10 @@ export function checkDisk(
 		if (fs.existsSync(probe)) fs.rmSync(probe);
 	}
 	const { type, bsize, bavail } = statfs(folder);
-	const free = `${((bsize * bavail) / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
+	const bytes = bsize * bavail;
+	const free = `${(bytes / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
 	const room = "Free space, or put DATA_DIR on another disk. With a full disk no request is admitted.";
-	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
-	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
-	else found.ok(free);
+	found.judge(free, room, bytes < FREE_BYTES_WARNING, bytes < FREE_BYTES_BROKEN);
 	// Some runtimes return the type as a signed number.
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(

@@ -36,6 +36,11 @@ export function createFindings(area: CheckName) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
+		/** Adds a measured value, with the remedy only if the value is doubtful or broken. */
+		judge(what: string, todo: string, isDoubtful: boolean, isBroken = false) {
+			const state = isBroken ? "broken" : "warning";
+			list.push(isDoubtful || isBroken ? { area, state, what, todo } : { area, state: "ok", what });
+		},
 		/** Adds an exception as `broken`, with the text that commands and `serve` print for it. */
 		failed: (error: unknown) => void list.push({ area, state: "broken", what: explainError(error).message }),
 	};

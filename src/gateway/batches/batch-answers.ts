@@ -46,8 +46,8 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));
-			const after = query.get("after");
-			const found = await queryDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
+			const page = { after: query.get("after"), limit: limit + 1 };
+			const found = await queryDatabase(() => batches.list(key.accountId, page));
 			if (found.length === 0 && !batches.areOffered()) throw batchesUnavailable();
 			return pageOf(found.map(batchView), limit);
 		},

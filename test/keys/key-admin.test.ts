@@ -121,6 +121,7 @@ describe("keys", () => {
 			spentNanoUsd: 0,
 			...settings,
 		});
+		expect(JSON.stringify(await getKey(statements, { id }))).not.toContain(digest(secret));
 	});
 
 	test("have no limits without settings", async () => {

@@ -39,6 +39,7 @@ test("an operator's key is listed without its secret; its changes are audited", 
 	const { items } = (await ben.get(PATH)).body;
 	expect(items[0]).toMatchObject({ id, state: "active", madeByEmail: ann.email, lastFour: secret.slice(-4) });
 	expect(JSON.stringify(items)).not.toContain(secret.slice(20));
+	expect(items[0]).not.toHaveProperty("digest");
 	expect((await ben.send("POST", `${PATH}/${id}/revoke`)).status).toBe(200);
 	expect((await managementCall(service, secret, "GET", "/self")).body.error.code).toBe("api_key_revoked");
 	const audit = (await ann.get(`/api/console/operator/audit?subject=${id}`)).body.items;

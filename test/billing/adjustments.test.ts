@@ -38,14 +38,14 @@ test("adjustments of one operator above the threshold wait for a second operator
 	}
 });
 
-test("a new adjustment is returned with the time of its first confirmation only", async () => {
+test("a new adjustment has the time of its first confirmation and no second one", async () => {
 	const asked = { accountId: await account(), amount: usd(1), reason: "test", operatorId: "usr_time", ip: null };
 	const made = await bookAdjustment(db.tx, { ...asked, idempotencyKey: crypto.randomUUID() }, null);
 	expect(Math.abs(made.firstAtMs - Date.now())).toBeLessThan(60_000);
 	expect(made.secondAtMs).toBeNull();
 });
 
-test("an adjustment beyond exactly countable amounts is refused, not rounded", async () => {
+test("an adjustment beyond 2^53 nano-dollars is refused, not rounded", async () => {
 	const accountId = await account();
 	await db.sql`
 		insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)

@@ -144,7 +144,7 @@ test("disabling or removing a card lets the current payment finish and starts no
 	}
 });
 
-test("the newest card is charged, and its removal ends the automatic top-ups", async () => {
+test("the newest card is charged, and removing it ends the automatic top-ups", async () => {
 	const ann = await payer();
 	const { accountId } = ann;
 	const open = async () => {
@@ -255,7 +255,7 @@ const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents
 };
 
 for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
-	test(`${what} before the charge prevents an unwanted or second charge`, async () => {
+	test(`a change before the charge (${what}) prevents an unwanted or second charge`, async () => {
 		const steps: { before: number; after: number }[] = [];
 		let asNow = 0;
 		for (let at = 1; ; at++) {

@@ -91,7 +91,7 @@ test("spending marks an account for one top-up check, which buys credit once", a
 	expect(held).toHaveLength(1);
 });
 
-test("a top-up check handles more marks than fit into one statement", async () => {
+test("top-up checks process all marked accounts if one statement cannot read them all", async () => {
 	const ann = await payer();
 	await scheduleAutoTopUpChecks(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;

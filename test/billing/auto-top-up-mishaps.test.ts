@@ -22,7 +22,7 @@ async function undecided() {
 
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
-	test(`bad answers from Stripe (${how}) to any call cause at most one charge`, async () => {
+	test(`a wrong answer of Stripe (${how}) to any call causes at most one charge`, async () => {
 		for (const call of ["payment_intents", "confirm", "GET payment_intents"]) {
 			const ann = await payer();
 			await spend(ann, 90);
@@ -47,7 +47,7 @@ for (const how of MISHAPS) {
 	});
 }
 
-test("early, late or repeated Stripe events credit a payment once, forged ones never", async () => {
+test("early, late or repeated Stripe events credit a payment once; forged ones do not", async () => {
 	const { ann, intent } = await undecided();
 	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
 	const metadata = { ...intent.metadata };
@@ -255,7 +255,7 @@ test("a database lock on one account delays no other account's automatic top-up"
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);
 
-test("a call that Stripe answers without effect is repeated later, not at once", async () => {
+test("a Stripe call that changed nothing is repeated later, not immediately", async () => {
 	for (const [nature, call] of [
 		["good", "confirm"],
 		["declined", "cancel"],

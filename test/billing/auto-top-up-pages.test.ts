@@ -53,7 +53,7 @@ test("a payment page that Stripe has already closed does not block the next top-
 	}
 });
 
-test("opening a page for an abandoned payment answers 409, also when repeated", async () => {
+test("opening a page for an abandoned payment answers 409 each time", async () => {
 	const { ann, page } = await onPage();
 	await rejectTopUp(db.statements, page.topUpId, "test");
 	const topUp = await getTopUp(db.statements, page.topUpId);
@@ -78,7 +78,7 @@ test("opening a second page during a payment answers 409 and charges nothing", a
 	expect(await getTopUp(db.statements, id)).toMatchObject({ state: "confirmed" });
 });
 
-test("a payment page can be cancelled again after a lost answer unless it may be paid", async () => {
+test("a payment page whose cancelling lost its answer can be cancelled again if unpaid", async () => {
 	const { page } = await onPage();
 	await cards.expire(page.topUpId);
 	await cards.expire(page.topUpId);

@@ -74,7 +74,7 @@ test("a price agreement takes effect with its entry in the control log", async (
 	]);
 });
 
-test("a price agreement asked for twice is made once; with other terms it conflicts", async () => {
+test("a repeated price agreement is made once, and refused if its terms differ", async () => {
 	const [accountId, key] = [await account(), crypto.randomUUID()];
 	const from = new Date(Date.now() + 60_000).toISOString();
 	const first = await ask(accountId, { discount: "10", from }, { key });
@@ -113,7 +113,7 @@ test("an agreed price far from the list price waits for a second operator", asyn
 		expect((await rejectAdjustment(db.tx, { id: other, ...by("usr_one"), reason: "no" })).state).toBe("rejected");
 });
 
-test("a price agreement confirmed after its planned beginning begins at once", async () => {
+test("a price agreement confirmed after its planned start begins at the confirmation", async () => {
 	const accountId = await account();
 	const from = new Date(Date.now() + 60_000).toISOString();
 	const { id } = await ask(accountId, { discount: "50", from }, { secondLookFrom: 1 });
@@ -122,7 +122,7 @@ test("a price agreement confirmed after its planned beginning begins at once", a
 	expect(await inForce(accountId)).toMatchObject([{ id: id, fromMs: 0 }]);
 });
 
-test("concurrent agreements and other changes of an account are all kept", async () => {
+test("concurrent price agreements and other changes of an account are all stored", async () => {
 	const accountId = await account();
 	const models = Array.from({ length: 10 }, (_, nth) => `m${nth}`);
 	await pinRateCards(

@@ -125,7 +125,7 @@ test("promotional credit of more than USD 100 unlocks no service", async () => {
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(true);
 });
 
-test("the end of promotional credit takes what is free at once, the rest as it returns", async () => {
+test("ended promotional credit is taken from free credit first, then as credit returns", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, { hold: 40 });
@@ -151,7 +151,7 @@ test("the end of promotional credit takes what is free at once, the rest as it r
 	] as never);
 });
 
-test("the end of promotional credit recalls none if no instance holds any", async () => {
+test("ended promotional credit causes no recall if no instance holds credit", async () => {
 	const accountId = await account();
 	await give(accountId, 100, day(-1));
 	await move(accountId, {});
@@ -192,7 +192,7 @@ test("promotional credit above a threshold waits for a second operator", async (
 	]);
 });
 
-test("an idempotency key gives promotional credit once, and refuses another use", async () => {
+test("a repeated idempotency key gives promotional credit once, with equal terms only", async () => {
 	const accountId = await account();
 	const asked = {
 		accountId,

@@ -39,7 +39,7 @@ test("a refund of spent credit is taken from the next top-up", async () => {
 	expect([await booked("pi_spent"), await balance(ann)]).toEqual([10_000, 0]);
 });
 
-test("each check asks an instance to return credit that is owed for a refund", async () => {
+test("each refund check recalls credit owed for a refund from the instance", async () => {
 	const ann = await refunded("pi_lent", 0);
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_a', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 	const grant = { op: crypto.randomUUID(), budget: ann.accountId, want: usd(100), min: usd(100), again: false };

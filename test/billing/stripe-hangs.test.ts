@@ -66,7 +66,7 @@ test("an automatic payment that hangs at Stripe delays no other and is charged o
 	}
 });
 
-test("a console sends at most 20 payments to Stripe at once, and more as these end", async () => {
+test("a console sends at most 20 payments to Stripe at a time", async () => {
 	const payers = await Promise.all(Array.from({ length: PAYERS }, () => payer()));
 	for (const one of payers) await spend(one, 60);
 	const asked = new Set<string>();

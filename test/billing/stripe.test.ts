@@ -128,7 +128,7 @@ test("a card payment pays one top-up, and a top-up takes one card payment", asyn
 	expect(await outcomes(first.page.topUpId)).toEqual(["applied", "refused: the top-up was paid by another payment"]);
 });
 
-test("an expired page rejects its top-up, and a later card payment is still credited", async () => {
+test("an expired page rejects its top-up, but a later card payment is credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.expired", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
 	expect(await stateOf(page.topUpId)).toBe("rejected");
@@ -153,7 +153,7 @@ test("several refund events of a payment, in any sequence, take the refund once"
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
-test("a refund of credit in use is collected when it returns and overdraws nothing", async () => {
+test("a refund of held credit is taken when the credit is free, and overdraws nothing", async () => {
 	const { customer, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
@@ -209,7 +209,7 @@ test("a dispute or refund with an invalid amount changes nothing", async () => {
 	expect(await service.db.sql`select id from stripe_dispute where payment_id = ${paymentId}`).toEqual([] as never);
 });
 
-test("a lost dispute keeps the money and the suspension, whatever events follow", async () => {
+test("after a lost dispute the money stays taken and the account suspended", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.closed", disputeOf(paymentId, "lost"))).toBe(200);
 	expect(await send("charge.dispute.created", disputeOf(paymentId, "needs_response"))).toBe(200);

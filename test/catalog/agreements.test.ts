@@ -54,7 +54,7 @@ function expected(made: readonly Agreement[], model: string, nowMs: number): Agr
 	return lastOf(model) ?? lastOf(null);
 }
 
-test("at any time the agreement that began last gives the price of its models", () => {
+test("the price agreement that started last sets the price of its models", () => {
 	for (let seed = 1; seed <= RUNS / 10; seed++) {
 		const random = createRandom(seed);
 		const models = ["a", "b", "c"].map((id) => modelOf(random, id));

@@ -40,7 +40,7 @@ describe("a catalogue from a file", () => {
 		expect(Object.isFrozen(model?.rateCard)).toBe(true);
 	});
 
-	test("stores batch rates as a rate card of their own, with versions", async () => {
+	test("stores batch rates as a separate rate card with versions", async () => {
 		const text = (rate: string, batch: string) =>
 			oneModel({
 				id: "batched",
@@ -121,7 +121,7 @@ describe("a catalogue from a file", () => {
 		expect(file.reads).toBe(2);
 	});
 
-	test("runs its reloads one after another, also if one is requested at another's end", async () => {
+	test("runs reloads one after another, also a reload requested while another ends", async () => {
 		const reads: ((text: string) => void)[] = [];
 		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
 		const statements = stored;

@@ -257,7 +257,7 @@ extra: 1
 	});
 
 	test.each(["2027-02-30", "2027-01-31T12:00:00Z", "31.1.2027", "soon", '""'])(
-		"include the retirement day %s",
+		"include an invalid retirement day (%s)",
 		(day) => {
 			const [line] = linesOf(oneModel({ extra: `    retires_on: ${day}\n` }));
 			expect(line).toStartWith("8: models[0].retires_on: must be a day such as 2027-01-31, got ");

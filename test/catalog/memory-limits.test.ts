@@ -30,7 +30,7 @@ test.each([
 	expect(inMb(lowerLimitsToMemory(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
-test("one body may use less memory than one account, and an account less than all", () => {
+test("one body may use less memory than one account, and one account less than all", () => {
 	for (const memoryMb of [16, 100, 777, 2048, 5000]) {
 		for (const [body, bodies] of [
 			[1, 1],

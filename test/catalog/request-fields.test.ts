@@ -81,7 +81,7 @@ describe("a request parameter that a model server's dialect does not have", () =
 	});
 
 	test.each(CHAT_DIALECTS.map(({ name }) => name))(
-		"%s: the fields that the check reports as left out are those dropped",
+		"%s: `catalog check` warns of exactly the fields that requests lose",
 		(name) => {
 			const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
 			const asked = { fields: FIELDS, prompt: new Prompt([]), maxOutputTokens: 9, n: 3, parameters: new Set<string>() };

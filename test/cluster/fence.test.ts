@@ -203,7 +203,7 @@ test("no row lock delays a heartbeat, a fence or a revocation", async () => {
 	}
 });
 
-test("a hanging transaction delays no revocation, and its own entry appears at commit", async () => {
+test("an open transaction delays no revocation; its control entry appears at commit", async () => {
 	const before = await seqNow();
 	const held = Promise.withResolvers<void>();
 	const hung = db.tx.transaction(async (tx) => {
@@ -297,7 +297,7 @@ test("a revocation fails if the database moves to another server while it waits"
 	expect(await waited).toBe("AnotherServer");
 });
 
-test("a revocation waits again for an instance that renews its lease meanwhile", async () => {
+test("a revocation waits again for an instance that renews its lease during the wait", async () => {
 	const state = { beat: 1, dead: false, fences: 0 };
 	const racing: FenceStore = {
 		...IDLE,

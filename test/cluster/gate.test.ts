@@ -18,7 +18,7 @@ test("the admission gate is closed, and says why, until a lease extends it", () 
 	expect(gate.reason()).toBe(undefined);
 });
 
-test("the admission gate closes on time even if the wall clock was set back", () => {
+test("the admission gate closes with its lease even if the wall clock was set back", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall -= 3_600_000;
@@ -29,7 +29,7 @@ test("the admission gate closes on time even if the wall clock was set back", ()
 	expect(gate.reason()).toContain("lease is over");
 });
 
-test("the admission gate closes on time even if the monotonic clock stood still", () => {
+test("the admission gate closes with its lease even if the monotonic clock stood still", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall += 100;
@@ -58,7 +58,7 @@ test("the admission gate stays closed once the instance is stopping", () => {
 	expect(gate.reason()).toBe("stopping");
 });
 
-test("the admission gate counts how often it opened", () => {
+test("the admission gate counts its openings", () => {
 	const { gate, now } = build();
 	const counts = [gate.openings()];
 	const extend = () => {

@@ -217,7 +217,7 @@ test("an ended instance keeps one row that shows that its process still runs", a
 	}
 });
 
-test("an instance reports its stop, so that no revocation waits for it", async () => {
+test("an instance reports its stop, so that revocations do not wait for its lease", async () => {
 	const { heartbeat, gate } = await joinTestInstance(heartbeats(), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();

@@ -12,7 +12,7 @@ const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );
 
-test("a rotation returns the key's secret even if Postgres fails while it waits", async () => {
+test("a key rotation returns the secret even if Postgres fails before all apply it", async () => {
 	const old = await ownedKey();
 	const rotate = (token: string) =>
 		owner.send("POST", `/api/console/keys/${old.id}/rotate?${at}`, { graceMs: 0, token });

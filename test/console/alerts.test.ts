@@ -248,7 +248,7 @@ test("a confirmed top-up is reported although many newer top-ups exist", async (
 	expect(calls.map(({ body }) => JSON.parse(body).data.id)).toEqual([old]);
 });
 
-test("one mail reports low credit, to roles for credit, if two settings ask for it", async () => {
+test("two settings for low credit cause one mail, to roles that may see credit", async () => {
 	for (const events of [[], ["credit.low"]]) {
 		mails.length = 0;
 		calls.length = 0;
@@ -264,7 +264,7 @@ test("one mail reports low credit, to roles for credit, if two settings ask for 
 	}
 });
 
-test("a member who loses the credit role before a credit mail is sent gets none", async () => {
+test("a member who loses the right to credit gets no credit mail that was waiting", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await payIn(db.statements, id);
 	await findAlerts(db.statements);
@@ -399,7 +399,7 @@ test("an account is checked for notices only once it has enabled some", async ()
 	]);
 });
 
-test("a check for notices that dies is repeated, and repeats a notice unchanged", async () => {
+test("a check for notices that failed is repeated and creates the same notice", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000 });
 	await spend(id, key, 1_000);

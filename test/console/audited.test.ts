@@ -168,7 +168,7 @@ async function all(): Promise<string> {
 const lines = () =>
 	sql<{ action: string; account_id: string | null }[]>`select action, account_id from audit_event order by id desc`;
 
-test("no action in the console succeeds if its audit entry cannot be written", async () => {
+test("no change in the console succeeds if its audit entry cannot be written", async () => {
 	await sql`
 		create function test_no_line() returns trigger language plpgsql as $$
 		begin
@@ -190,7 +190,7 @@ test("no action in the console succeeds if its audit entry cannot be written", a
 	}
 });
 
-test("each successful action in the console has one audit entry", async () => {
+test("each successful change in the console has one audit entry", async () => {
 	for (const [action, act] of ACTS) {
 		const before = await lines();
 		const answer = await act();
@@ -225,14 +225,14 @@ test("a revocation is audited before it takes effect, and its entry gets the out
 	for (const { detail } of told) expect(detail).toMatchObject({ effective: true, elapsedMs: expect.any(Number) });
 });
 
-test("the values in an audit entry above 4,000 characters are cut one by one", () => {
+test("values above 4,000 characters in an audit entry are cut one by one", () => {
 	const detailOf = (name: string) => auditNote({ actor: "a", action: "key.update", ip: null, detail: { name } }).detail;
 	const longest = "x".repeat(4_000 - JSON.stringify({ name: "" }).length);
 	expect(detailOf(longest)).toEqual({ name: longest });
 	expect(detailOf(`${longest}x`)).toEqual({ name: `${"x".repeat(200)}…` });
 });
 
-test("an account's audit log keeps its newest entries and those of money and members", async () => {
+test("an account's audit log keeps the newest entries and those of money and members", async () => {
 	const older = ["project.update", "key.update", "topup.create", "member.join", "account.suspend"] as const;
 	const actions = [...older, "account.rename", "key.revoke"] as const;
 	for (const action of actions)

@@ -133,7 +133,7 @@ test("the console notifies of a batch's end in OpenAI's format, without customer
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("the console mails the creator of a batch's key if a member, else who may pay", async () => {
+test("a batch's mail goes to its key's creator if a member, else to roles that pay", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values

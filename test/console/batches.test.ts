@@ -75,7 +75,7 @@ describe("a batch in the console", () => {
 		expect((await begin(ann, made.key.id, chatLine("once"), "&token=short")).status).toBe(400);
 	}, 60_000);
 
-	test("is a filter of the request log, where its requests name it", async () => {
+	test("filters the request log by the batch; its requests name the batch", async () => {
 		const [first, second] = await Promise.all(
 			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),
 		);
@@ -117,7 +117,7 @@ describe("a batch in the console", () => {
 		expect((await over(begun.id)).state).toBe("cancelled");
 	}, 60_000);
 
-	test("sends notices as owners set, and shows other members no URL or secret", async () => {
+	test("sends notices as owners choose; other members see no URL and no secret", async () => {
 		const path = "/api/console/batch-notices";
 		expect((await ann.get(path)).body).toEqual({
 			mail: null,
@@ -190,7 +190,7 @@ describe("a batch in the console", () => {
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
 
-	test("keeps changes of its notices from two tabs if they change different fields", async () => {
+	test("keeps notice settings changed in two tabs if different fields were changed", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const start: NoticeForm = { mail: "owners", webhookUrl: null, events: ["credit.low", "key.expiring"] };

@@ -189,7 +189,7 @@ test("a company sign-in's token works once, for its provider, client and browser
 	}
 });
 
-test("a company sign-in accepts only proved addresses of its domain, never operators", async () => {
+test("a company sign-in accepts only verified addresses of its domain, no operators", async () => {
 	const tried = async (more: JWTPayload) => signIn(newPerson(service), more);
 	const why = (word: string) => `/sign-in?company=${word}`;
 	expect(await tried({ sub: "x1", email: (await signedUp(service)).email })).toBe(why("other_domain"));
@@ -279,7 +279,7 @@ test("a company sign-in opens the company's account, not the person's own", asyn
 	expect((await eva.get("/api/console/me")).status).toBe(401);
 });
 
-test("changed settings end company sessions, and a new issuer needs a new secret", async () => {
+test("changed settings end company sessions; a new issuer needs a new secret", async () => {
 	const ada = newPerson(service);
 	expect(await signIn(ada)).toBe("/keys");
 	expect(JSON.stringify((await owner.get(PATH)).body)).not.toContain(SETTINGS.clientSecret);

@@ -81,7 +81,7 @@ test("the credit ledger is empty for a new account and refuses a bad cursor", as
 	expect([told?.id, Number(told?.runningNanoUsd) > 9e17]).toEqual(["led_new", true]);
 });
 
-test("the sum of an account's hourly totals follows every booking", async () => {
+test("the sum of an account's hourly totals equals its usage after each change", async () => {
 	const { kept, summed } = await totals();
 	expect(kept.length).toBe(2);
 	expect(kept).toEqual(summed);

@@ -47,7 +47,7 @@ test("a CSV file keeps numbers, names and texts as they are", () => {
 	);
 });
 
-test("a CSV download fails if its first read fails and is cut off by a later failure", async () => {
+test("a CSV download fails if its first read fails, and breaks off at a later failure", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

@@ -44,7 +44,7 @@ test("an account's keys stay within the limit, and a repeated creation adds none
 	expect((await byScript()).body.id).toBe(made[1]?.body.id);
 });
 
-test("expired keys do not count towards the limit, and none is revived beyond it", async () => {
+test("expired keys do not count towards the limit and cannot be renewed beyond it", async () => {
 	const owner = await signedUp(service);
 	const script = await managementClient(service);
 	const { accountId } = owner;

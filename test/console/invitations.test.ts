@@ -76,7 +76,7 @@ test("an invalid invitation link gets the same message as a used one", async () 
 	expect((await founder.send("POST", "/api/console/invitations/accept", {})).status).toBe(400);
 });
 
-test("an account can send fifty invitations a day, and refused ones do not count", async () => {
+test("an account can send fifty invitations a day; refused invitations do not count", async () => {
 	const [busy, other] = [await newAccount(), await newAccount()];
 	const address = () => `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 50; nth++) {
@@ -89,7 +89,7 @@ test("an account can send fifty invitations a day, and refused ones do not count
 	expect((await inviteTo(other, wanted)).email).toBe(wanted);
 });
 
-test("counters of invitations are deleted after the time that they count, not before", async () => {
+test("an invitation counter is deleted when its period is over, not earlier", async () => {
 	await inviteTo(await newAccount(), "forgotten@example.com");
 	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_count`)[0]?.n);
 	expect(await rows()).toBeGreaterThan(0);

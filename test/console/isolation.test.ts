@@ -290,7 +290,7 @@ test("every console route allows exactly the roles in the table of rights", asyn
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);
 
-test("a developer sees only own keys, and an unknown role has no rights", async () => {
+test("a developer sees only own keys; a member of unknown role sees nothing", async () => {
 	const dev = await signedUp(service);
 	const { user } = (await dev.get("/api/console/me")).body;
 	await service.db

@@ -89,7 +89,7 @@ test("the live feed ends a page of the person with most pages above the total li
 	expect(feed.size()).toBe(0);
 });
 
-test("the live feed's stop ends every stream; later pages are told to reconnect", async () => {
+test("the live feed's stop ends every stream and makes new pages connect again later", async () => {
 	const { feed, url } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();

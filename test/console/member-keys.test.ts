@@ -257,7 +257,7 @@ describe("a developer in projects", () => {
 		expect(await keysOf(dev)).not.toContain(made);
 	});
 
-	test("who is removed from a project no longer sees its keys, kept or revoked", async () => {
+	test("sees no key of a project after removal from it, whether kept or revoked", async () => {
 		const dev = await member();
 		const { id } = await newProject();
 		await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
@@ -279,7 +279,7 @@ describe("a developer in projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
-	test("loses the own keys in a project when removed from it, with audit entries", async () => {
+	test("loses the keys created in a project after removal from it, with audit entries", async () => {
 		const dev = await member();
 		const ofNone = (await make(dev, "of none")).body;
 		const [left, other] = [await newProject(), await newProject()];
@@ -301,7 +301,7 @@ describe("a developer in projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("loses a key created during the removal from the project", async () => {
+	test("loses a key that is created during the removal from the project", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();
@@ -329,7 +329,7 @@ describe("a developer in projects", () => {
 		}
 	});
 
-	test("has the project's cap, models and archiving applied to keys once they are saved", async () => {
+	test("can use a project's key only as the project's cap, models and state allow", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

@@ -27,7 +27,7 @@ const repeat = async (times: number, answer: Answer) => {
 	for (let index = 0; index < times; index++) await settled(answer);
 };
 
-test("the speed of a model is the median of the last day's streams, within 6 %", async () => {
+test("a model's speed is the median of the last day's streams, within 6 %", async () => {
 	// 100 tokens in the 2 s after the first token are a rate of 50 tokens per second.
 	await repeat(8, { firstTokenMs: 200, durationMs: 2_200 });
 	await foldAll(db.statements);

@@ -14,7 +14,7 @@ await makeAccount(db, "acc", 1_000_000, { key: null });
 await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
 await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
 
-test("the overview's step of a first request stays done after the requests are deleted", async () => {
+test("the overview shows the first request as done after all requests are deleted", async () => {
 	const firstRequest = async () => (await readLiveOverview(statements, "acc")).checklist.firstRequest;
 	expect(await firstRequest()).toBe(false);
 	const epoch = await goLive(db, "gone");

@@ -167,7 +167,7 @@ for (const days of [1, 7, 29, 90])
 		});
 	});
 
-test("speeds are the requests' percentiles within 12 %, costs those of their tokens", async () => {
+test("speeds match the requests within 12 %; costs match the requests' tokens", async () => {
 	for (const [bucket, days] of [
 		["hour", 1],
 		["day", 30],

@@ -84,7 +84,7 @@ test("an invalid filter of the usage gets 400 with the filter's name", async () 
 		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
 });
 
-test("the longest time range of usage is accepted, and refused a millisecond longer", async () => {
+test("the longest time range of usage is accepted, a millisecond more is refused", async () => {
 	const day = 86_400_000;
 	const answers: unknown[] = [];
 	for (const [bucket, days] of [
@@ -100,7 +100,7 @@ test("the longest time range of usage is accepted, and refused a millisecond lon
 	expect(answers).toEqual([]);
 });
 
-test("the live overview shows a new request and frees closed pages", async () => {
+test("the live overview shows a new request and frees the streams of closed pages", async () => {
 	// The overview sorts by the clock, which another test may have set back.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));

@@ -19,7 +19,7 @@ describe("a database with unsuitable settings", () => {
 		"idle_session_timeout = '1s'",
 		"transaction_timeout = '1s'",
 	];
-	test("still returns all types correctly and keeps idle connections", async () => {
+	test("returns all types correctly and keeps idle connections", async () => {
 		await set(...OTHERWISE);
 		const { url: made } = await migrate(deps, `${database.url}?client_encoding=LATIN1`);
 		const url = (await migratedUrl(database.url)) as string;

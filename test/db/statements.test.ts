@@ -28,7 +28,7 @@ function statementsOf(url: string, statementDeadlineMs: number) {
 	return createStatements({ clock: systemClock, log: silentLog }, options);
 }
 
-test("statements time out on a silent connection, and the next ones succeed", async () => {
+test("statements time out on a silent connection, and the following ones succeed", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 	proxy.freezeExisting();
 	const startedAt = performance.now();

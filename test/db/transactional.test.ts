@@ -31,7 +31,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 		(error: unknown) => error,
 	);
 
-test("a statement on a silent connection times out, and the next one succeeds", async () => {
+test("a statement on a silent connection times out; the following statement succeeds", async () => {
 	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
 	const rows = await db.tx.select().from(note);
 	expect(rows).toEqual([{ id: 1, words: "one", at: AT }]);
@@ -130,7 +130,7 @@ test("a transaction commits although a concurrent statement times out", async ()
 	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
 });
 
-test("an error of a statement keeps its database connection open", async () => {
+test("a failed statement leaves its database connection open", async () => {
 	await db.tx.execute(sql`select 1`);
 	const before = proxy.accepted();
 	const error = await rejection(db.tx.execute(sql`select 1 / 0`));

@@ -5,7 +5,7 @@ import { waitFor } from "../support/wait.ts";
 
 const BLOCKED_MS = 120;
 
-test("the lag metric reports a blocked event loop once, and then still a number", async () => {
+test("the lag metric reports a blocked event loop in one scrape, then zero", async () => {
 	const meter = untilEnd(startLoopLag());
 	let longest = 0;
 	await waitFor(() => {

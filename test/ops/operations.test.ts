@@ -87,7 +87,7 @@ test("every metric that operators need exists", async () => {
 	).toEqual([]);
 });
 
-test("the metric of gaps in a stream measures between the model server's events", async () => {
+test("the metric of stream gaps measures the time between the model server's events", async () => {
 	const gaps = async () => {
 		const text = await (await service.get("/metrics")).text();
 		return ["count", "sum"].map((part) =>
@@ -129,7 +129,7 @@ test("counters are monotonic, and times are histograms in seconds", async () => 
 describe("the operators' runbook has a page", () => {
 	const pages = [...RUNBOOK.matchAll(/^### (\S+)$/gm)].map(([, name]) => name as string);
 
-	test("for each alert, and for nothing else", () => {
+	test("for each alert, and for no other alert", () => {
 		expect(pages.toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
 	});
 

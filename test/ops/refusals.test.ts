@@ -63,7 +63,7 @@ const rowsOf = async (keyId: string) => [
 	...(await db.sql`select * from refused_request where key_id = ${keyId} order by refused_at, request_id`),
 ];
 
-test("a refused request is stored with its amounts within a second, in any text", async () => {
+test("a refused request is stored with amounts and cleaned texts within a second", async () => {
 	const { refusals, clock, asked, written } = setUp();
 	const shortage = {
 		availableNanoUsd: nanoUsd(1),
@@ -143,7 +143,7 @@ test("a refused request that arrives while its row is written is not lost", asyn
 	await refusals.stop();
 });
 
-test("refusals wait for Postgres up to a limit, and further ones are only counted", async () => {
+test("refusals wait for Postgres up to a limit; further ones are only counted", async () => {
 	const { refusals, clock, logged, set } = setUp();
 	set("refusing");
 	const send = (count: number, from: number) => {
@@ -192,7 +192,7 @@ test("refusal rows that Postgres rejects are dropped without delaying others", a
 	await refusals.stop();
 });
 
-test("a stop writes waiting refusals and does not fail if Postgres is away", async () => {
+test("a stop writes waiting refusals and succeeds even if Postgres is unavailable", async () => {
 	const { refusals } = setUp();
 	refusals.record(refusal("key_stop"));
 	await refusals.stop();

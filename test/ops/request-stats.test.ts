@@ -34,7 +34,7 @@ test("the number of metric series is limited, and their sum counts all requests"
 	expect(charged).toBe(7 * MODELS * ENDINGS.length);
 });
 
-test("among too many replicas those with problems have series; the totals count all", async () => {
+test("replicas with problems have metric series first; the totals count all replicas", async () => {
 	const replicas = Array.from({ length: MODELS }, (_, nth) =>
 		[0, 1].map((at) => ({
 			alias: `model-${nth}#${at}`,

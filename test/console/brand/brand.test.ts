@@ -41,7 +41,7 @@ test("a page shows the operator's name and logo instead of Tollgate's", async ()
 	expect(picture.headers.get("content-security-policy")).toStartWith("default-src 'none'");
 });
 
-test("sign-up requires the terms, and records their version once the address is proved", async () => {
+test("sign-up requires the terms and records their version with the verified address", async () => {
 	const email = address();
 	const { person, body } = signUp(email);
 	for (const acceptedTerms of [undefined, null, "v1", true]) {

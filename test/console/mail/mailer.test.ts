@@ -37,7 +37,7 @@ function mailerBefore(refusals: readonly string[]) {
 	};
 }
 
-test("a mail refused for now is retried, and counts once towards its limit", async () => {
+test("a temporarily refused mail is retried and counts once towards its limit", async () => {
 	const { mails, lines, figures, send, counts } = mailerBefore(["451 greylisted: come back", "454 too many at once"]);
 	send();
 	await waitFor(() => figures.length > 0, "what became of it");
@@ -48,7 +48,7 @@ test("a mail refused for now is retried, and counts once towards its limit", asy
 	expect(await counts()).toEqual([1, 1]);
 });
 
-test("a mail refused for good is not retried, and other failures get three attempts", async () => {
+test("a permanently refused mail is not retried; other failures get three attempts", async () => {
 	const final = mailerBefore(["550 no such mailbox"]);
 	final.send();
 	await waitFor(() => final.figures.length > 0, "what became of it");

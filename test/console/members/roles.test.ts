@@ -34,7 +34,7 @@ const CLOSED: Readonly<Record<Role, string>> = {
 		"see company-sign-in, company-sign-in, account, invitations, members, alert, keys, projects, credit, batches, batch-notices",
 };
 
-test("each role may use routes only in its own parts of the console", () => {
+test("each role may use exactly the listed parts of the console", () => {
 	const rules = Object.entries(ROUTE_RULES).map(([route, rule]) => {
 		const [method, part] = route.split(/[ /.]+/);
 		return { route, part: method === "GET" ? `see ${part}` : part, who: typeof rule === "string" ? rule : rule[0] };
@@ -49,7 +49,7 @@ test("each role may use routes only in its own parts of the console", () => {
 	}
 });
 
-test("a changing route that is missing in the table requires the password", () => {
+test("a route for changes that the table of rights lacks requires the password", () => {
 	const authenticatedLately = mock();
 	const of = () => ({ membership: null, viewer: null });
 	const sessions = { authenticatedLately, of } as unknown as ConsoleSessions;

@@ -110,7 +110,7 @@ test.each([
 	["alone", 3, undefined],
 	["after errors of Stripe", 1, { confirm: "lost", "GET payment_intents": "error" }],
 ] as const)(
-	"a console that slept past the life of Stripe's idempotency keys charges once, %s",
+	"a console paused until Stripe's idempotency keys expired charges once (%s)",
 	async (_, passes, faults) => {
 		let slept = 0;
 		for (let at = 1; ; at++) {

@@ -74,7 +74,7 @@ test("`catalog rates` prints every rate with its name", async () => {
 	expect(line).toMatch(/^painter@1 +\S+Z +1 +2 +3 +0\.000004 +0\.000005$/);
 });
 
-describe("the lines of a bill name each rate", () => {
+describe("a bill names the rate of each line", () => {
 	const line = (name: string, units: number, unit: string) => ({
 		name,
 		units,
@@ -87,7 +87,7 @@ describe("the lines of a bill name each rate", () => {
 		["image", [line("image", 11, "image")]],
 		["transcription", [line("audioSecond", 11, "second")]],
 		["rerank", [line("search", 11, "search")]],
-	])("of the endpoint %s", async (endpoint, own) => {
+	])("for the endpoint %s", async (endpoint, own) => {
 		const account = await createAccount(statements, { email: `${endpoint}@example.com`, vouched: true });
 		const maker = { statements, digest: createDigest("pepper"), serviceName: "service" };
 		const key = await createKey(maker, account.id, { name: "k" });

@@ -42,9 +42,9 @@ test.each([
 });
 
 test.each([
-	["a key", (history: History) => keyLoader(db.statements, history)("unknown" as KeyDigest)],
-	["a control entry", (history: History) => createPgHeartbeatStore(db.statements, history).readAfter(0)],
-])("the server history notices a server that went back by %s that it has lost", async (_, read) => {
+	["key", (history: History) => keyLoader(db.statements, history)("unknown" as KeyDigest)],
+	["control entry", (history: History) => createPgHeartbeatStore(db.statements, history).readAfter(0)],
+])("the server history notices by a missing %s that a server went back in time", async (_, read) => {
 	await appendControl(db.statements, "key", "some key", {});
 	const history = createServerHistory({ log });
 	await read(history);

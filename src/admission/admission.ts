@@ -10,7 +10,7 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Outcome } from "../ledger/outcome.ts";
-import type { Shortage } from "../ledger/slices.ts";
+import type { BudgetShortage } from "../ledger/slices.ts";
 import type { KeyLimits, RateLimitState, RequestLimits } from "../limits/key-limits.ts";
 import { affordableUnits, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
@@ -200,7 +200,7 @@ export function createAdmission(deps: {
 		const { key } = request;
 		let lacking = first;
 		for (let draw = 0; draw < DRAWS_MAX; draw++) {
-			let shortage: Shortage | null = null;
+			let shortage: BudgetShortage | null = null;
 			if (lacking === null) await drawLimits(request);
 			else shortage = await lacking.draw(drawingOf(key), amount);
 			if (shortage?.untimely && !keepPreviousPeriod(key, shortage.budget, clock.wallMs()))
@@ -278,7 +278,7 @@ const tokensOf = ({ promptTokens, completionTokens }: Quantities) => promptToken
 function creditFault(
 	request: AdmissionRequest,
 	required: NanoUsd,
-	shortage: Shortage,
+	shortage: BudgetShortage,
 	ledger: Ledger,
 	nowMs: number,
 ): CreditFault {

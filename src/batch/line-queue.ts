@@ -1,7 +1,7 @@
 import { newUuid } from "../base/id.ts";
 import { type BatchLine, type OpenLine, readCustomId, readLine } from "./batch-line.ts";
 import type { BatchRecord } from "./batch-record.ts";
-import type { Outcomes } from "./outcomes.ts";
+import type { OutcomeWriter } from "./outcomes.ts";
 
 /** Maximum characters of lines that are queued, in flight, or have outcomes that are not stored yet. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
@@ -18,7 +18,7 @@ export interface QueuedLine extends OpenLine {
 
 /** Queue of a batch's lines: first lines to be sent again, then lines of the file while memory allows. */
 export function createLineQueue(
-	{ outcomes }: { outcomes: Outcomes },
+	{ outcomes }: { outcomes: OutcomeWriter },
 	batch: BatchRecord,
 	lines: AsyncGenerator<OpenLine, void>,
 ) {

@@ -10,7 +10,7 @@ import type { OpenLine } from "./batch-line.ts";
 import type { BatchPause, BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLineQueue, type QueuedLine } from "./line-queue.ts";
 import { answeredLine, interruptedError, lineRetryDecision, parseErrorBody, unansweredLine } from "./line-text.ts";
-import type { Outcomes } from "./outcomes.ts";
+import type { OutcomeWriter } from "./outcomes.ts";
 
 /** Maximum number of concurrent lines of a batch on one instance. */
 const IN_FLIGHT_MAX = 32;
@@ -89,7 +89,7 @@ export function createLineWork(
 	deps: {
 		books: BatchBooks;
 		carrier: LineSender;
-		outcomes: Outcomes;
+		outcomes: OutcomeWriter;
 		/** Ids of batches that wait because Postgres refuses their rows. */
 		refused: Set<string>;
 		clock: Clock;
@@ -197,7 +197,7 @@ export function createLineWork(
 		}
 	}
 
-	function settle(work: QueuedLine, outcome: Parameters<Outcomes["add"]>[0]): void {
+	function settle(work: QueuedLine, outcome: Parameters<OutcomeWriter["add"]>[0]): void {
 		queue.ended(work);
 		outcomes.add(outcome);
 	}

@@ -8,7 +8,7 @@ import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { type BatchBooks, type LineOutcome, type LineRow, RunLost } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
 
-export interface Outcome {
+export interface OutcomeRecord {
 	readonly line: number;
 	readonly id: string;
 	readonly file: "output" | "error";
@@ -18,7 +18,7 @@ export interface Outcome {
 	readonly usage: BatchUsage | undefined;
 }
 
-export type Outcomes = ReturnType<typeof createOutcomes>;
+export type OutcomeWriter = ReturnType<typeof createOutcomeWriter>;
 
 const RETRY_MS = 500;
 /** After this many refusals by Postgres (not outages) the batch pauses: an operator must repair the database. */
@@ -37,14 +37,14 @@ const NOTHING = {
 } as const;
 
 /** Outcomes of a run. They are collected in memory, and count only once they are stored in their files. */
-export function createOutcomes(
+export function createOutcomeWriter(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
 ) {
 	const { clock, log } = deps;
 	const { batchId, output, error } = run;
 	const lineRows = createLineRows(deps, run);
-	let waiting: Outcome[] = [];
+	let waiting: OutcomeRecord[] = [];
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
 	let sealingBytes = 0;
@@ -107,7 +107,7 @@ export function createOutcomes(
 	}
 
 	return {
-		add(outcome: Outcome): void {
+		add(outcome: OutcomeRecord): void {
 			waiting.push(outcome);
 			waitingBytes += outcome.text.length;
 		},
@@ -143,7 +143,7 @@ export function createOutcomes(
 
 /** Writes rows to Postgres, repeatedly until Postgres accepts them. `pause` is set while it refuses them. */
 function createLineRows(
-	{ books, clock, log, refused }: Parameters<typeof createOutcomes>[0],
+	{ books, clock, log, refused }: Parameters<typeof createOutcomeWriter>[0],
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
 ) {
 	let pause: BatchPause | null = null;
@@ -204,7 +204,7 @@ function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 	return statements;
 }
 
-function rowOf({ line, id, file, usage }: Outcome, part: number): LineOutcome {
+function rowOf({ line, id, file, usage }: OutcomeRecord, part: number): LineOutcome {
 	const { chargedNanoUsd: charged, ...tokens } = usage ?? { ...NOTHING, chargedNanoUsd: ZERO_USD };
 	return { line, id, state: file, part, ...tokens, charged };
 }

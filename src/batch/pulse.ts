@@ -5,7 +5,7 @@ import { createSingleFlight } from "../base/single-flight.ts";
 import { type BatchBooks, RunLost } from "./batch-books.ts";
 import type { BatchRecord } from "./batch-record.ts";
 import type { LineWork } from "./line-work.ts";
-import type { Outcomes } from "./outcomes.ts";
+import type { OutcomeWriter } from "./outcomes.ts";
 
 const TICK_MS = 1_000;
 /** Shortest time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
@@ -23,7 +23,7 @@ export function startBatchTick(
 	{ books, clock, log }: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the batch's time limit has passed by Postgres's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
-	{ work, outcomes, signal }: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
+	{ work, outcomes, signal }: { work: LineWork; outcomes: OutcomeWriter; signal: AbortSignal },
 	/** `graceMs` and `othersWait` as in `RunDeps`. */
 	options: { graceMs: number; othersWait(): Promise<boolean> },
 ) {

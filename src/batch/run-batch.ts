@@ -13,7 +13,7 @@ import { InputUnreadable, remainingLines } from "./batch-line.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { CANCELLED_LINE_ERROR, EXPIRED_LINE_ERROR, unansweredLine } from "./line-text.ts";
 import { createLineWork, type LineSender, type LineStopReason } from "./line-work.ts";
-import { createOutcomes, type Outcomes } from "./outcomes.ts";
+import { createOutcomeWriter, type OutcomeWriter } from "./outcomes.ts";
 import { startBatchTick } from "./pulse.ts";
 import { validateInput } from "./validate.ts";
 
@@ -25,7 +25,7 @@ interface StoredParts {
 
 /** Returns the lines whose outcome an earlier run has stored; frees all other claimed lines. Rejects with RunLost. */
 async function linesBefore(
-	{ books, outcomes }: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
+	{ books, outcomes }: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<OutcomeWriter, "restore"> },
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
 	stored: { readonly output: StoredParts; readonly error: StoredParts },
 ): Promise<ReadonlySet<number>> {
@@ -233,7 +233,7 @@ const KEY_GONE: BatchProblem = {
 };
 
 /**
- * Resolves once every line has its outcome, otherwise with the reason. Rejects like `runBatch` and `Outcomes.flush`.
+ * Resolves once every line has its outcome, otherwise with the reason. Rejects like `runBatch` and `OutcomeWriter.flush`.
  */
 async function everyLine(
 	deps: RunDeps,
@@ -242,7 +242,7 @@ async function everyLine(
 	signal: AbortSignal,
 ): Promise<LineStopReason | undefined> {
 	const run = { batchId: batch.id, run: batch.run };
-	const outcomes = createOutcomes(deps, { ...run, output, error });
+	const outcomes = createOutcomeWriter(deps, { ...run, output, error });
 	let lines: ReturnType<typeof remainingLines> | undefined;
 	let pulse: ReturnType<typeof startBatchTick> | undefined;
 	try {
@@ -280,7 +280,7 @@ const STOPS = "the instance stops; another run goes on with the batch";
 /** Writes the remaining lines to the error file, with the reason. Returns the error if the input was not readable. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
-	outcomes: Outcomes,
+	outcomes: OutcomeWriter,
 	stop: LineStopReason,
 	signal: AbortSignal,
 ): Promise<InputUnreadable | undefined> {

@@ -9,7 +9,7 @@ import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-us
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
-import { type AskedPrice, putInForce, writtenTerms } from "./price-agreements.ts";
+import { type AskedPrice, applyAgreement, writtenTerms } from "./price-agreements.ts";
 import { inTransaction, statementsIn, type Transaction } from "./stripe-books.ts";
 
 export type Adjustment = RowView<typeof creditAdjustment, NanoUsd>;
@@ -203,7 +203,7 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 
 async function book(tx: Transaction, adjustment: Adjustment) {
 	if (adjustment.terms !== null)
-		return putInForce(tx, adjustment.accountId, { ...adjustment.terms, id: adjustment.id });
+		return applyAgreement(tx, adjustment.accountId, { ...adjustment.terms, id: adjustment.id });
 	const { id, accountId, kind, lastDay, amountNanoUsd, firstBy, reason } = adjustment;
 	const [entry, amount, source] = [newId("led"), nanoUsd(amountNanoUsd), `adjust:${adjustment.idempotencyKey}`];
 	const booking =

@@ -91,7 +91,7 @@ function ownRates(given: Readonly<Record<string, string>>, list: Rates): Rates {
  * Adds the agreement to its account, and to the control log at the commit. A beginning that has passed means now. Fault
  * conflict if the account has too many.
  */
-export async function putInForce(tx: Transaction, accountId: string, asked: Agreement): Promise<void> {
+export async function applyAgreement(tx: Transaction, accountId: string, asked: Agreement): Promise<void> {
 	const account = onlyRow(
 		await statementsIn(tx)<{ agreements: readonly Agreement[]; now: string }>`
 			select agreements, extract(epoch from clock_timestamp()) * 1000 as now from account where id = ${accountId} for update`,

@@ -9,7 +9,7 @@ import { applyStripeEvent, disputeState, isOwnSession, stripeId } from "./stripe
 import { type Finding, recordFinding, resolveFinding } from "./stripe-findings.ts";
 import { isAutomaticPayment } from "./stripe-paid.ts";
 
-export interface Clearing {
+export interface Comparison {
 	readonly tx: Transactional;
 	readonly statements: Statements;
 	readonly stripe: Stripe;
@@ -46,7 +46,7 @@ const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 
 /** Checks that the books contain everything in Stripe's lists, and processes objects that no event reported. */
-export async function compareLists(clearing: Clearing): Promise<void> {
+export async function compareLists(clearing: Comparison): Promise<void> {
 	await compareSessions(clearing);
 	await compareIntents(clearing);
 	await compareRefunds(clearing);
@@ -56,7 +56,7 @@ export async function compareLists(clearing: Clearing): Promise<void> {
 
 /** Reads a list of Stripe page by page, up to the limit. */
 async function* limited<Item>(
-	clearing: Clearing,
+	clearing: Comparison,
 	name: string,
 	list: AsyncIterable<Item>,
 	most = OBJECTS_MAX,
@@ -70,7 +70,7 @@ async function* limited<Item>(
 }
 
 /** Checks that each paid session of this service was credited; otherwise records a finding. */
-async function compareSessions(clearing: Clearing): Promise<void> {
+async function compareSessions(clearing: Comparison): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
 	for await (const session of limited(clearing, "sessions", sessions)) {
@@ -82,7 +82,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 }
 
 /** Checks that each payment by a saved card was credited; otherwise records a finding. */
-async function compareIntents(clearing: Clearing): Promise<void> {
+async function compareIntents(clearing: Comparison): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
 	for await (const intent of limited(clearing, "payments", intents)) {
@@ -93,7 +93,7 @@ async function compareIntents(clearing: Clearing): Promise<void> {
 	}
 }
 
-async function isCredited({ statements }: Clearing, payment: string | null, topUp: string | null): Promise<boolean> {
+async function isCredited({ statements }: Comparison, payment: string | null, topUp: string | null): Promise<boolean> {
 	const rows = await statements`
 		select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
 		where p.id = ${payment} and t.id = ${topUp} and t.state not in ('pending', 'rejected')`;
@@ -101,7 +101,7 @@ async function isCredited({ statements }: Clearing, payment: string | null, topU
 }
 
 /** Checks each payment with recent refunds. Reads all refunds of the payment, because older ones count too. */
-async function compareRefunds(clearing: Clearing): Promise<void> {
+async function compareRefunds(clearing: Comparison): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const payments = new Set<string>();
 	const refunds = stripe.refunds.list({ limit: PAGE, created: { gte: sinceS } });
@@ -113,7 +113,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 }
 
 /** Compares the refunds of one payment. Skips payments that the books do not know, which belong to other systems. */
-export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
+export async function compareRefund(clearing: Comparison, paymentId: string): Promise<void> {
 	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
 	clearing.refunds.add(paymentId);
@@ -136,7 +136,7 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 }
 
 /** Returns none for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
-async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
+async function refundsOf(clearing: Comparison, paymentId: string): Promise<Stripe.Refund[]> {
 	const refunds = new Map<string, Stripe.Refund>();
 	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
 	try {
@@ -152,7 +152,7 @@ async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.
 }
 
 /** Records Stripe's fees of credited payments, for the journal of payments. A Stripe key may lack that right. */
-async function recordFees(clearing: Clearing): Promise<void> {
+async function recordFees(clearing: Comparison): Promise<void> {
 	const { stripe, statements, sinceS } = clearing;
 	const created = { gte: sinceS };
 	const list = stripe.balanceTransactions.list({ limit: PAGE, type: "charge", created, expand: ["data.source"] });
@@ -173,7 +173,7 @@ async function recordFees(clearing: Clearing): Promise<void> {
 		where p.id = f.id and p.fee_at is null and p.top_up_id is not null`;
 }
 
-async function compareDisputes(clearing: Clearing): Promise<void> {
+async function compareDisputes(clearing: Comparison): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const since = sinceS - (DISPUTE_DAYS - COMPARED_DAYS) * DAY_S;
 	const disputes = stripe.disputes.list({ limit: PAGE, created: { gte: since } });
@@ -183,7 +183,7 @@ async function compareDisputes(clearing: Clearing): Promise<void> {
 	}
 }
 
-export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute): Promise<void> {
+export async function compareDispute(clearing: Comparison, dispute: Stripe.Dispute): Promise<void> {
 	const { statements } = clearing;
 	const paymentId = stripeId(dispute.payment_intent);
 	const state = disputeState(dispute.status);
@@ -205,7 +205,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 }
 
 /** Processes an object like the event that reports it, with the same checks and audit entry. */
-export async function applyEvent(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }) {
+export async function applyEvent(clearing: Comparison, type: Stripe.Event["type"], object: { id: string }) {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
 	const outcome = await applyStripeEvent(clearing.tx, event);
 	if (outcome === "ignored" || outcome === "known") return;
@@ -215,14 +215,14 @@ export async function applyEvent(clearing: Clearing, type: Stripe.Event["type"],
 
 /** Records a finding. A resolved finding whose difference is back becomes open again. */
 export async function addFinding(
-	clearing: Clearing,
+	clearing: Comparison,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
 ): Promise<void> {
 	const { id, kind, reason, topUpId = null, amountCents = null } = finding;
 	await recordFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY }, AGREES_AGAIN);
 }
 
-export function recordUncompared(clearing: Clearing, name: string, most: number): Promise<void> {
+export function recordUncompared(clearing: Comparison, name: string, most: number): Promise<void> {
 	const reason = `more than ${most} ${name}: the rest was not compared`;
 	return addFinding(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });
 }

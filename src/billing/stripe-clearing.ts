@@ -4,8 +4,8 @@ import {
 	AGREES_AGAIN,
 	addFinding,
 	applyEvent,
-	type Clearing,
 	COMPARED_DAYS,
+	type Comparison,
 	compareDispute,
 	compareLists,
 	compareRefund,
@@ -22,14 +22,14 @@ const DAY_S = 24 * 3_600;
 /** Seconds after which an unfinished comparison counts as interrupted. */
 const RUNNING_MAX_S = 3_600;
 
-type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
+type Deps = Pick<Comparison, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
 
 /**
  * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books in both directions, once a day
  * on one instance. Null if the comparison is not due. Processes an object that no event reported as its event would be;
  * other differences become findings.
  */
-export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | null> {
+export async function compareDaily(deps: Deps): Promise<Comparison["outcome"] | null> {
 	const { statements, clock, log } = deps;
 	const day = new Date(clock.wallMs()).toISOString().slice(0, 10);
 	const claimed = await statements`
@@ -50,8 +50,8 @@ export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | nu
 	}
 }
 
-async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
-	const clearing: Clearing = {
+async function clear(deps: Deps, day: string): Promise<Comparison["outcome"]> {
+	const clearing: Comparison = {
 		...deps,
 		day,
 		sinceS: Math.floor(deps.clock.wallMs() / 1000) - COMPARED_DAYS * DAY_S,
@@ -67,7 +67,7 @@ async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
 }
 
 /** Checks that Stripe confirms each row of the books that concerns card payments. */
-async function compareBooks(clearing: Clearing): Promise<void> {
+async function compareBooks(clearing: Comparison): Promise<void> {
 	await compareCredited(clearing);
 	await compareRefunded(clearing);
 	await compareDisputed(clearing);
@@ -83,7 +83,7 @@ interface CreditedRow {
 }
 
 /** Checks that each credited card top-up was paid at Stripe by the recorded payment and with the same amount. */
-async function compareCredited(clearing: Clearing): Promise<void> {
+async function compareCredited(clearing: Comparison): Promise<void> {
 	const rows = await clearing.statements<CreditedRow>`
 		select t.id as top_up_id, m.page, p.id as payment, t.amount_nano_usd / 10000000 as cents
 		from (
@@ -110,7 +110,7 @@ async function compareCredited(clearing: Clearing): Promise<void> {
 	}
 }
 
-async function paidOnPage(clearing: Clearing, { payment }: CreditedRow, page: string) {
+async function paidOnPage(clearing: Comparison, { payment }: CreditedRow, page: string) {
 	const { stripe, paid } = clearing;
 	const session = paid.get(page) ?? (await asked(clearing, () => stripe.checkout.sessions.retrieve(page)));
 	if (session === undefined) return undefined;
@@ -118,7 +118,7 @@ async function paidOnPage(clearing: Clearing, { payment }: CreditedRow, page: st
 	return { isPaid: session.payment_status === "paid", isSame, cents: session.amount_total };
 }
 
-async function paidByCard(clearing: Clearing, { payment, top_up_id }: CreditedRow) {
+async function paidByCard(clearing: Comparison, { payment, top_up_id }: CreditedRow) {
 	const { stripe, charged } = clearing;
 	if (payment === null) return undefined;
 	const intent = charged.get(payment) ?? (await asked(clearing, () => stripe.paymentIntents.retrieve(payment)));
@@ -128,7 +128,7 @@ async function paidByCard(clearing: Clearing, { payment, top_up_id }: CreditedRo
 }
 
 /** Checks each payment from which the books took credit back. */
-async function compareRefunded(clearing: Clearing): Promise<void> {
+async function compareRefunded(clearing: Comparison): Promise<void> {
 	const { statements, sinceS } = clearing;
 	const rows = await statements<{ id: string }>`
 		select p.id from stripe_payment p join (
@@ -143,7 +143,7 @@ async function compareRefunded(clearing: Clearing): Promise<void> {
 }
 
 /** Checks each dispute in the books that is missing in Stripe's list. */
-async function compareDisputed(clearing: Clearing): Promise<void> {
+async function compareDisputed(clearing: Comparison): Promise<void> {
 	const { statements, stripe, sinceS, disputes } = clearing;
 	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
 		select d.id, d.amount_cents as amount, p.top_up_id from stripe_dispute d join stripe_payment p on p.id = d.payment_id
@@ -163,7 +163,7 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 }
 
 /** Checks each pending top-up whose page can no longer be paid. */
-async function compareWaiting(clearing: Clearing): Promise<void> {
+async function compareWaiting(clearing: Comparison): Promise<void> {
 	const { statements, stripe } = clearing;
 	const rows = await statements<{ id: string }>`
 		select c.id from top_up t join stripe_checkout c on c.top_up_id = t.id
@@ -175,10 +175,10 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 	}
 }
 
-const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
+const isTooMuch = ({ outcome }: Comparison) => outcome.asked >= ASKED_MAX;
 
 /** Looks up an object at Stripe. Undefined if it does not exist; any other error ends the comparison. */
-async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
+async function asked<T>(clearing: Comparison, ask: () => Promise<T>): Promise<T | undefined> {
 	clearing.outcome.asked += 1;
 	try {
 		return await ask();

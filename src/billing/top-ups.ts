@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { faultOfSql, type RowView, type Statements, throwFault, toView } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, NANO_PER_USD, type NanoUsd, nanoUsd, nanoUsdOfCents } from "../money/nano-usd.ts";
@@ -114,8 +114,8 @@ export async function getTopUp(statements: Statements, id: string): Promise<TopU
 export async function listTopUps(
 	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},
-	page: Page = {},
-): Promise<Listed<TopUpRecord>> {
+	page: PageQuery = {},
+): Promise<ListPage<TopUpRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<object>`
 		select * from top_up

@@ -55,7 +55,7 @@ function newestBegun(list: readonly Agreement[], model: string | null, nowMs: nu
 }
 
 /** The model at the price that these agreements set for it at `nowMs`. */
-export function atAgreedPrice<M extends Pick<Model, "id" | "rateCard" | "batch">>(
+export function modelAtAgreedPrice<M extends Pick<Model, "id" | "rateCard" | "batch">>(
 	model: M,
 	list: readonly Agreement[],
 	nowMs: number,
@@ -89,7 +89,7 @@ export function createAccountPrices(list: readonly Agreement[]) {
 			}
 			const known = priced.get(model);
 			if (known !== undefined) return known;
-			const made = atAgreedPrice(model, list, nowMs);
+			const made = modelAtAgreedPrice(model, list, nowMs);
 			priced.set(model, made);
 			return made;
 		},

@@ -1,5 +1,5 @@
 import type { Environment } from "../base/environment-reader.ts";
-import { type Brand, DEFAULT_BRAND, type Seller, type Terms } from "./brand.ts";
+import { type Brand, DEFAULT_BRAND, type SellerDetails, type Terms } from "./brand.ts";
 import { createYamlReader, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
@@ -51,7 +51,7 @@ function termsOf(reader: YamlReader, field: YamlField | undefined): Terms | null
 	return url === null || version === undefined ? null : Object.freeze({ url, version });
 }
 
-function sellerOf(reader: YamlReader, field: YamlField | undefined): Seller | null {
+function sellerOf(reader: YamlReader, field: YamlField | undefined): SellerDetails | null {
 	const map = reader.map(field, ["company", "address", "vat_id"]);
 	if (map === undefined) return null;
 	const company = reader.text(map.require("company"), LINE, LINE_RULE) ?? "";

@@ -11,7 +11,7 @@ export interface Brand {
 	/** Link of the form `mailto:` or `https:`. */
 	readonly support: string | null;
 	readonly terms: Terms | null;
-	readonly seller: Seller | null;
+	readonly seller: SellerDetails | null;
 	readonly privacy: string | null;
 	readonly imprint: string | null;
 }
@@ -23,7 +23,7 @@ export interface Terms {
 	readonly version: string;
 }
 
-export interface Seller {
+export interface SellerDetails {
 	readonly company: string;
 	readonly address: string;
 	readonly vatId: string;

@@ -15,12 +15,12 @@ import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
 import { countRetired, servedModelsAt } from "./retirement.ts";
 import { resolveRoutes } from "./routes.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./service-limits.ts";
-import type { Problem } from "./yaml-reader.ts";
+import type { YamlProblem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
 	/** `lasting`: loading succeeds only after the file is changed. Otherwise the same file may load later. */
-	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
+	| { readonly ok: false; readonly problems: readonly YamlProblem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
 
@@ -44,7 +44,7 @@ const PIN_DEADLINE_MS = 60_000;
 export function createCatalog(deps: CatalogDeps) {
 	const { log } = deps;
 	const store = createStore(deps);
-	let problems: readonly Problem[] = [];
+	let problems: readonly YamlProblem[] = [];
 	/** Text of the last file that was loaded. Loading the same text again changes nothing. */
 	let textInForce: string | undefined;
 	/** Models of the last file that was loaded, and how many of them were retired then. */
@@ -89,7 +89,7 @@ export function createCatalog(deps: CatalogDeps) {
 		return { ok: true };
 	}
 
-	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
+	function refuse(found: readonly YamlProblem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
 		// A temporary failure is retried at each poll, but logged only once.

@@ -6,22 +6,22 @@ import { readModel } from "./model-section.ts";
 import { nonZeroRates, WRITTEN_UNITS, type WrittenRates } from "./rate-cards.ts";
 import { readRoute } from "./routes.ts";
 import { readLimits, type ServiceLimits } from "./service-limits.ts";
-import { createYamlReader, type Problem, quoteValue, type YamlField, type YamlReader } from "./yaml-reader.ts";
+import { createYamlReader, quoteValue, type YamlField, type YamlProblem, type YamlReader } from "./yaml-reader.ts";
 
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
 	readonly routes: readonly RouteSpec[];
 	readonly limits: ServiceLimits;
 	readonly cors: Cors;
-	readonly warnings: readonly Problem[];
+	readonly warnings: readonly YamlProblem[];
 }
 
 /** A `tollgate.yaml` with mistakes; `problems` has all of them, ordered by line. */
 export class CatalogFileError extends Error {
 	override readonly name = "CatalogFileError" as const;
-	readonly problems: readonly Problem[];
+	readonly problems: readonly YamlProblem[];
 
-	constructor(problems: readonly Problem[]) {
+	constructor(problems: readonly YamlProblem[]) {
 		super(describeProblems(problems));
 		this.problems = problems;
 	}
@@ -76,12 +76,12 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 }
 
 /** The number of problems ("2 problems"), then a line for each problem. */
-export function describeProblems(problems: readonly Problem[]): string {
+export function describeProblems(problems: readonly YamlProblem[]): string {
 	const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
 	return `the catalogue has ${count}:\n${problemLines(problems).join("\n")}`;
 }
 
-function problemLines(problems: readonly Problem[]): string[] {
+function problemLines(problems: readonly YamlProblem[]): string[] {
 	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
@@ -98,9 +98,9 @@ export type CatalogCheck =
 			readonly models: readonly ReturnType<typeof summariseModel>[];
 			readonly routes: readonly RouteSpec[];
 			readonly limits: ServiceLimits;
-			readonly warnings: readonly Problem[];
+			readonly warnings: readonly YamlProblem[];
 	  }
-	| { readonly ok: false; readonly problems: readonly Problem[] };
+	| { readonly ok: false; readonly problems: readonly YamlProblem[] };
 
 /** Parses the file as a gateway would, but without a database. */
 export function checkCatalog(text: string, env: Environment): CatalogCheck {

@@ -127,7 +127,7 @@ export interface Route {
 }
 
 /** A model or route that is no longer served. */
-export interface Retired {
+export interface RetiredModel {
 	/** First day (UTC) without the model. */
 	readonly on: string;
 	readonly kind: ModelKind;
@@ -143,7 +143,7 @@ export interface CatalogSnapshot {
 	readonly aliases: ReadonlyMap<string, string>;
 	readonly routes: ReadonlyMap<string, Route>;
 	/** Models and routes of the file that are no longer served, by name. */
-	readonly retired: ReadonlyMap<string, Retired>;
+	readonly retired: ReadonlyMap<string, RetiredModel>;
 }
 
 export function findModel(snapshot: CatalogSnapshot, name: string): Model | undefined {

@@ -1,5 +1,5 @@
 import { parseIsoMs } from "../base/iso-date.ts";
-import type { ModelSpec, Retired, RouteSpec } from "./model.ts";
+import type { ModelSpec, RetiredModel, RouteSpec } from "./model.ts";
 
 interface Named {
 	readonly models: readonly ModelSpec[];
@@ -21,9 +21,9 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 export function servedModelsAt(
 	{ models, routes }: Named,
 	nowMs: number,
-): Named & { retired: ReadonlyMap<string, Retired> } {
+): Named & { retired: ReadonlyMap<string, RetiredModel> } {
 	const gone = new Set<string>();
-	const names = new Map<string, Retired>();
+	const names = new Map<string, RetiredModel>();
 	for (const model of models) {
 		if (!hasRetired(model, nowMs)) continue;
 		gone.add(model.id);

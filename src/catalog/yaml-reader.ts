@@ -6,7 +6,7 @@ import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node,
 import type { Environment } from "../base/environment-reader.ts";
 import { isOneEditAway, normalizeWord } from "../base/near-word.ts";
 
-export interface Problem {
+export interface YamlProblem {
 	/** Line number from 1; 0 if the problem concerns no line. */
 	readonly line: number;
 	readonly message: string;
@@ -24,8 +24,8 @@ const PROBLEMS_MAX = 1000;
 export function createYamlReader(text: string, env: Environment) {
 	const counter = new LineCounter();
 	const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, stringKeys: true });
-	const found: Problem[] = [];
-	const odd: Problem[] = [];
+	const found: YamlProblem[] = [];
+	const odd: YamlProblem[] = [];
 
 	const note = (line: number, message: string) => {
 		if (found.length < PROBLEMS_MAX) found.push({ line, message });
@@ -169,7 +169,7 @@ export interface YamlField {
 	readonly node: Node;
 }
 
-export interface Scalar {
+export interface YamlScalar {
 	/** The text as in the file, which may be shown in messages. */
 	readonly written: string;
 	/** The value after variables were replaced. It may be a secret. */
@@ -187,7 +187,7 @@ const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
  * The caller may then use a default, because a file with a mistake is refused as a whole.
  */
 function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment) {
-	function scalar(field: YamlField): Scalar | undefined {
+	function scalar(field: YamlField): YamlScalar | undefined {
 		const { node } = field;
 		if (!isScalar(node)) {
 			report(field, "must be a single value");
@@ -198,7 +198,7 @@ function createScalarReader(report: (at: YamlField, message: string) => void, en
 		return substitute(node.value, field);
 	}
 
-	function substitute(written: string, field: YamlField): Scalar | undefined {
+	function substitute(written: string, field: YamlField): YamlScalar | undefined {
 		let complete = true;
 		let substituted = false;
 		const value = written.replace(VARIABLE, (whole, dollar: string, name: string) => {
@@ -271,7 +271,7 @@ function createScalarReader(report: (at: YamlField, message: string) => void, en
 }
 
 /** Describes the found value. Says "text" for quoted digits, true and false, which look correct. */
-function gotOf({ written, value, substituted }: Scalar): string {
+function gotOf({ written, value, substituted }: YamlScalar): string {
 	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
 	return isQuoted ? `text: write ${value.trim()} without quotes` : quoteValue(written);
 }

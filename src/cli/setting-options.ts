@@ -1,5 +1,5 @@
 import { parseIsoMs } from "../base/iso-date.ts";
-import type { Page } from "../db/page.ts";
+import type { PageQuery } from "../db/page.ts";
 import type { AccountChanges } from "../keys/account-admin.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
 import type { KeyRecord } from "../keys/key-admin.ts";
@@ -51,7 +51,7 @@ export function parseNames(option: string, text: string): string[] {
 	return names;
 }
 
-export function parsePage(input: CommandInput): Page {
+export function parsePage(input: CommandInput): PageQuery {
 	const limit = input.option("limit");
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
 }

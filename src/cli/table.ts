@@ -1,5 +1,5 @@
 import { assert } from "../base/assert.ts";
-import type { Listed } from "../db/page.ts";
+import type { ListPage } from "../db/page.ts";
 import type { CommandOutput } from "./command.ts";
 import { printable } from "./printable.ts";
 
@@ -17,7 +17,7 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
  * computes.
  */
 export function listOutput<Row>(
-	page: Listed<Row>,
+	page: ListPage<Row>,
 	json: (row: Row) => Record<string, unknown>,
 	columns: readonly string[],
 	cells: Readonly<Record<string, (row: Row) => string>> = {},

@@ -1,6 +1,6 @@
 import { createHistogram } from "../base/histogram.ts";
 import { NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
-import type { MetricHistogram, Reading } from "../ops/metrics.ts";
+import type { MetricHistogram, MetricReading } from "../ops/metrics.ts";
 
 export type ConsoleFigures = ReturnType<typeof createConsoleFigures>;
 
@@ -30,7 +30,7 @@ export function createConsoleFigures() {
 			revocations.observe(ms);
 			if (!effective) late += 1;
 		},
-		readings: (): Reading[] => [
+		readings: (): MetricReading[] => [
 			{
 				name: "tollgate_mails_total",
 				help: "Mails by outcome.",

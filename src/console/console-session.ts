@@ -3,8 +3,8 @@ import type { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { auditNote } from "../ops/audit.ts";
 import { ConsoleError } from "./console-error.ts";
-import type { Actor } from "./keys/fence-view.ts";
-import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeForRole } from "./members/roles.ts";
+import type { AuditContext } from "./keys/fence-view.ts";
+import { RIGHTS, type Right, type RightScope, ROLE_LABELS, scopeForRole } from "./members/roles.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 export const AUTHENTICATED_FOR_MS = 15 * 60_000;
@@ -21,14 +21,14 @@ export interface ConsoleSession {
 }
 
 /** A member with the required right, either for all objects of the account or only for the member's own (`scope`). */
-export interface PermittedMember extends Actor {
+export interface PermittedMember extends AuditContext {
 	readonly viewer: Viewer;
 	readonly accountId: string;
 	readonly role: Membership["role"];
-	readonly scope: Scope;
+	readonly scope: RightScope;
 }
 
-export interface Operator extends Viewer, Actor {}
+export interface Operator extends Viewer, AuditContext {}
 
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
@@ -52,7 +52,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		return found;
 	}
 
-	function actorOf(request: Request, { userId }: Viewer): Actor {
+	function actorOf(request: Request, { userId }: Viewer): AuditContext {
 		const { connection } = of(request);
 		return {
 			connection,

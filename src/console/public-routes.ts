@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
-import { type Agreement, atAgreedPrice, partsOfCard } from "../catalog/agreements.ts";
+import { type Agreement, modelAtAgreedPrice, partsOfCard } from "../catalog/agreements.ts";
 import type { RateCard, Rates } from "../catalog/model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import { type CatalogViewer, isVisible } from "../catalog/visibility.ts";
@@ -29,7 +29,7 @@ export function publicRoutes(
 		const agreements = accounts.find(({ id }) => id === selected)?.agreements ?? [];
 		return models
 			.filter((model) => isVisible(model, null) || accounts.some((account) => isVisible(model, account)))
-			.map((model) => atAgreedPrice(model, agreements, clock.wallMs()));
+			.map((model) => modelAtAgreedPrice(model, agreements, clock.wallMs()));
 	}
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({

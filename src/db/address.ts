@@ -31,15 +31,15 @@ const NUMBERS = [
 type NumberName = (typeof NUMBERS)[number];
 type Setting = readonly [name: string, value: string];
 
-export interface Host {
+export interface DatabaseHost {
 	readonly host: string;
 	readonly port: number;
 }
 
 /** A database address, parsed as libpq does. Parameters that libpq does not know become settings of the session. */
-export interface Address {
+export interface DatabaseAddress {
 	/** Hosts, tried in order. A host that starts with `/` is the folder of a Unix socket. */
-	readonly hosts: readonly Host[];
+	readonly hosts: readonly DatabaseHost[];
 	readonly user: string;
 	readonly password: string;
 	/** Name of the database; empty: the same as the user's name. */
@@ -72,7 +72,7 @@ export function addressProblem(url: string): string | undefined {
 }
 
 /** Parses a URL for which `addressProblem` found no problem. */
-export function parseAddress(url: string): Address {
+export function parseAddress(url: string): DatabaseAddress {
 	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
 	if (!isPercentDecodable(hostname) || !isPercentDecodable(pathname))
 		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");
@@ -89,7 +89,7 @@ export function parseAddress(url: string): Address {
 			const value = take(name);
 			return value === undefined ? [] : [[name, numberIn(name, value)]];
 		}),
-	) as Address["keepAlive"];
+	) as DatabaseAddress["keepAlive"];
 	refuseUnsupported(query);
 	const sslRootCert = take("sslrootcert");
 	const address = {
@@ -124,7 +124,7 @@ function numberIn(name: string, value: string): number {
 	return Number(value);
 }
 
-function hostsOf(hosts: string, ports: string): readonly Host[] {
+function hostsOf(hosts: string, ports: string): readonly DatabaseHost[] {
 	const names = hosts.split(",");
 	const numbers = ports.split(",");
 	if (numbers.length !== 1 && numbers.length !== names.length)
@@ -138,7 +138,7 @@ function hostsOf(hosts: string, ports: string): readonly Host[] {
 }
 
 /** Like libpq: with a root certificate, `require` also checks the issuer, and `system` implies `verify-full`. */
-function sslModeOf(mode: string | undefined, rootCert: string | undefined): Address["sslMode"] {
+function sslModeOf(mode: string | undefined, rootCert: string | undefined): DatabaseAddress["sslMode"] {
 	const known = SSL_MODES.find((one) => one === mode);
 	// The message does not repeat an unknown value, because it may be a secret pasted by mistake.
 	if (mode !== undefined && known === undefined)

@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import type { Host } from "./address.ts";
+import type { DatabaseHost } from "./address.ts";
 
 /** Code of a cancel request in PostgreSQL's protocol. The request needs neither sign-in nor TLS. */
 const CANCEL_CODE = 80_877_102;
@@ -11,7 +11,7 @@ const CANCEL_MS_MAX = 1_000;
  * client gave up. A commit that waits for a standby has no deadline, and the server does not notice that the client
  * left. Resolves when the server received the request, or when it could not be sent.
  */
-export function cancelSession({ host, port }: Host, query: object): Promise<void> {
+export function cancelSession({ host, port }: DatabaseHost, query: object): Promise<void> {
 	// Read through a cast: the driver's types lack the cancel key of a query's session.
 	const key = (query as { state?: { pid: number | null; secret: number | null } })?.state;
 	if (key === undefined || key.pid === null || key.secret === null) return Promise.resolve();

@@ -22,7 +22,7 @@ export interface OpenClient {
 	cancel(): Promise<void>;
 }
 
-export type Connect = (hooks?: Partial<ClientHooks>, backoff?: ReconnectBackoff) => OpenClient;
+export type ConnectFunction = (hooks?: Partial<ClientHooks>, backoff?: ReconnectBackoff) => OpenClient;
 
 interface OpenConnection {
 	readonly link: OpenClient;
@@ -53,7 +53,7 @@ const FAILED_TRANSACTION = "25P02";
 const NO_PLACE = "53300";
 
 /** A connection to the database. It is opened at its first use and reopened after it broke. */
-function createConnection(deps: { log: Log }, connect: Connect, options: ConnectionOptions = {}) {
+function createConnection(deps: { log: Log }, connect: ConnectFunction, options: ConnectionOptions = {}) {
 	const { idleMs = LIFE_MS_MAX, history } = options;
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
 	let current: OpenConnection | undefined;
@@ -189,7 +189,7 @@ interface Waiting {
 export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
 	connectionsMax: number,
-	connect: Connect,
+	connect: ConnectFunction,
 	options: ConnectionOptions = {},
 ) {
 	const { clock } = deps;

@@ -5,9 +5,9 @@ import postgres from "postgres";
 import { sleep, systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { libc } from "../base/libc.ts";
-import { type Address, type Host, parseAddress } from "./address.ts";
+import { type DatabaseAddress, type DatabaseHost, parseAddress } from "./address.ts";
 import { cancelSession } from "./cancel-session.ts";
-import type { Connect, OpenClient } from "./connection.ts";
+import type { ConnectFunction, OpenClient } from "./connection.ts";
 import { connectionEndedError, isServerError, noResponseError, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
@@ -33,7 +33,7 @@ interface Options {
 }
 
 interface Attempt {
-	readonly place: Host;
+	readonly place: DatabaseHost;
 	ssl(): Ssl;
 }
 
@@ -41,7 +41,7 @@ interface Attempt {
  * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, beginning with
  * the host that answered last. If there are several hosts, it skips standbys.
  */
-export function createConnector(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
+export function createConnector(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): ConnectFunction {
 	const address = parseAddress(url);
 	const attempts = address.hosts.flatMap((place) => attemptsAt(address, place));
 	const { application_name: ownName = "tollgate", ...others } = settings;
@@ -114,7 +114,7 @@ export async function withClient<Result>(
 }
 
 /** Ways to connect to a host, in order: `allow` tries without TLS first. Unix sockets never use TLS. */
-function attemptsAt({ sslMode, sslRootCert }: Address, place: Host): readonly Attempt[] {
+function attemptsAt({ sslMode, sslRootCert }: DatabaseAddress, place: DatabaseHost): readonly Attempt[] {
 	if (place.host.startsWith("/") || sslMode === "disable") return [{ place, ssl: () => false }];
 	if (sslMode === "require" || sslMode === "prefer") return [{ place, ssl: () => sslMode }];
 	if (sslMode === "allow") return [false, "require" as const].map((ssl) => ({ place, ssl: () => ssl }));
@@ -142,7 +142,7 @@ function greetingOf(settings: readonly (readonly [string, string | number])[], i
 /** A literal that means the same with any value of `standard_conforming_strings`. */
 const literal = (text: string) => `E'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
-function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void {
+function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: DatabaseAddress): void {
 	socket.setKeepAlive(keepAliveS > 0, keepAliveS * 1_000);
 	const fd = (socket as { _handle?: { fd?: number } })._handle?.fd;
 	for (const [name, { linux, darwin }] of Object.entries(TCP_OPTIONS)) {
@@ -162,8 +162,8 @@ function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void
  * between a socket's error and close would never be answered.
  */
 function newClient(
-	address: Address,
-	{ host, port }: Host,
+	address: DatabaseAddress,
+	{ host, port }: DatabaseHost,
 	{ connectS, ...options }: Options,
 	backoff: ReconnectBackoff,
 ): postgres.Sql {

@@ -1,12 +1,12 @@
 import { Fault } from "../base/fault.ts";
 
 /** A page of a list: newest first, up to `limit` rows older than the row with id `after`. */
-export interface Page {
+export interface PageQuery {
 	readonly limit?: number | undefined;
 	readonly after?: string | null | undefined;
 }
 
-export interface Listed<Row> {
+export interface ListPage<Row> {
 	readonly items: readonly Row[];
 	/** Value of `after` for the next page; null on the last one. */
 	readonly next: string | null;
@@ -16,7 +16,7 @@ const ROWS_DEFAULT = 50;
 const ROWS_MAX = 1000;
 
 /** `asked`: rows to query, one more than `shown`, to know whether another page follows. Fault invalid_request. */
-export function pageBounds(page: Page): { shown: number; asked: number; after: string | null } {
+export function pageBounds(page: PageQuery): { shown: number; asked: number; after: string | null } {
 	const shown = page.limit ?? ROWS_DEFAULT;
 	if (!Number.isInteger(shown) || shown < 1 || shown > ROWS_MAX) {
 		throw new Fault("invalid_request", "`limit` must be 1 to {most}.", { values: { most: ROWS_MAX }, param: "limit" });
@@ -26,7 +26,7 @@ export function pageBounds(page: Page): { shown: number; asked: number; after: s
 
 export const idOf = ({ id }: { readonly id: string }): string => id;
 
-export const toPageById = <Row extends { readonly id: string }>(rows: readonly Row[], shown: number): Listed<Row> =>
+export const toPageById = <Row extends { readonly id: string }>(rows: readonly Row[], shown: number): ListPage<Row> =>
 	toPage(rows, shown, idOf);
 
 export function toPage<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
@@ -37,7 +37,7 @@ export function toPage<Row>(rows: readonly Row[], shown: number, cursorOf: (row:
 
 /** A page of a list whose rows `read` returns. Fault invalid_request if `limit` is out of range. */
 export async function pageFrom<Row>(
-	page: Page,
+	page: PageQuery,
 	read: (page: { asked: number; after: string | null }) => Promise<readonly Row[]>,
 	cursorOf: (row: Row) => string,
 ) {

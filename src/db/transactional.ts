@@ -2,7 +2,7 @@ import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Connect, type ConnectionOptions, createConnectionPool } from "./connection.ts";
+import { type ConnectFunction, type ConnectionOptions, createConnectionPool } from "./connection.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { createConnector } from "./new-client.ts";
 
@@ -36,7 +36,7 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		// Makes `control_append` append a transaction's control entries at commit.
 		"tollgate.control_at_commit": "on",
 	});
-	const connectTyped: Connect = (...how) => {
+	const connectTyped: ConnectFunction = (...how) => {
 		const { ready, ...link } = connect(...how);
 		const typed = ready.then((client) => {
 			// Called for its side effect only: Drizzle sets type parsers on each client that it gets.

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Statements } from "../db/statements.ts";
-import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
+import { isReplicaServing, type ReplicaView } from "../upstream/replicas/replica.ts";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /** The models that gateways serve, according to the gateways' reports. */
@@ -85,7 +85,7 @@ function viewOf(rows: readonly Row[]): DeploymentsView {
 	const models = rows[0]?.models ?? [];
 	const byName = new Map(models.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)));
 	for (const model of models) byName.set(model.id, model);
-	const connected = new Set(live.flatMap((row) => row.replicas.filter(takesCalls).map(({ modelId }) => modelId)));
+	const connected = new Set(live.flatMap((row) => row.replicas.filter(isReplicaServing).map(({ modelId }) => modelId)));
 	return {
 		gateways: live.length,
 		models,

@@ -16,7 +16,7 @@ import type { ReportedUsage } from "../upstream/usage.ts";
 import { type Bill, type OutputSize, priceTokens, type UsageRecord, usageRecord } from "./bill/bill.ts";
 import { type JsonBody, jsonReader } from "./body/json-body.ts";
 import { errorBody } from "./error-body.ts";
-import type { Exchange } from "./serve/context.ts";
+import type { ServedRequest } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
 
 interface TextInput extends EndpointInput {
@@ -45,7 +45,7 @@ export function generatedText<
 	Chunk extends OutputChunk & WrittenChunk,
 >(own: TextEndpoint<Input, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
 	const { name, promptField, object } = own;
-	const answerId = ({ context }: Exchange<Input>) => `${own.idPrefix}-${context.hex}`;
+	const answerId = ({ context }: ServedRequest<Input>) => `${own.idPrefix}-${context.hex}`;
 	return {
 		name,
 		kind: "chat",

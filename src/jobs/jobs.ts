@@ -19,7 +19,7 @@ import { sampleService } from "../console/operator/revenue.ts";
 import { deleteOldCounts } from "../console/rate-counter.ts";
 import { deleteOldSessions, deleteUnverifiedPeople } from "../console/sign-in/auth-sign-up.ts";
 import { closeJournals } from "../console/statement/journal.ts";
-import { foldUsage, rollUsage } from "../console/usage/usage-fold.ts";
+import { foldUsage, sumUsageByDay } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, deleteOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/running.ts";
@@ -29,7 +29,7 @@ import { archiveDays } from "../ledger/archive.ts";
 import { openArchive } from "../ledger/archive-place.ts";
 import { deleteOldBooksRuns } from "../ledger/reconciler.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
-import type { Retention } from "../ledger/retention.ts";
+import type { RetentionSettings } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { deleteAuditBeyond, deleteOldAudit } from "../ops/audit.ts";
 
@@ -40,7 +40,7 @@ export interface JobDeps {
 	readonly log: Log;
 	readonly deployments: Deployments;
 	readonly cards: CardPayments | undefined;
-	readonly retention: Retention;
+	readonly retention: RetentionSettings;
 	readonly notices: NoticeDeps;
 	readonly figures: Pick<ConsoleFigures, "lostWork">;
 }
@@ -104,7 +104,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	}
 
 	every(FOLD_MS, "usage sums", () => foldUsage(sums));
-	every(FORGET_MS, "sums by day", () => rollUsage(sums));
+	every(FORGET_MS, "sums by day", () => sumUsageByDay(sums));
 	every(SAMPLE_MS, "loads of replicas", async () => sampleService(statements, await deps.deployments.current()));
 	const books = { statements: sums, clock };
 	every(SEAL_MS, "seals of days", () => sealDays(books));

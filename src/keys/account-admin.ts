@@ -6,7 +6,7 @@ import { TAG } from "../catalog/account-limits.ts";
 import type { Agreement } from "../catalog/agreements.ts";
 import { type AppendedEntry, toEntry } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { type Statements, throwFault, toView } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
@@ -110,7 +110,7 @@ export async function getAccount(statements: Statements, idOrEmail: string): Pro
 	return account;
 }
 
-export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
+export async function listAccounts(statements: Statements, page: PageQuery = {}): Promise<ListPage<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<object>`
 		select a.*, account_etag(a) as etag from account a

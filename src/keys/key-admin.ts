@@ -2,14 +2,14 @@ import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { type Statements, throwFault } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkKeySettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, toLimitedRecord } from "./limited-record.ts";
-import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
+import { type DigestFunction, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** Form of the client's token by which a repeated rotation is recognized. */
@@ -21,7 +21,7 @@ export const ACTIVE_KEYS_MAX = 1_000;
 /** Dependencies for creating a secret. */
 export interface KeyMakerDeps {
 	readonly statements: Statements;
-	readonly digest: Digest;
+	readonly digest: DigestFunction;
 	readonly serviceName: string;
 }
 
@@ -197,9 +197,9 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 export async function listKeys(
 	statements: Statements,
 	accountId: string,
-	page: Page = {},
+	page: PageQuery = {},
 	{ personId = null, projectId = null }: { readonly personId?: string | null; readonly projectId?: string | null } = {},
-): Promise<Listed<KeyRecord>> {
+): Promise<ListPage<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<Parameters<typeof recordOf>[0]>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,

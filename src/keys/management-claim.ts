@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type Digest, derivedHex } from "./secret.ts";
+import { type DigestFunction, derivedHex } from "./secret.ts";
 
 /** The creation of an object, which a client may repeat with the same token. */
 export interface CreationClaim {
@@ -22,7 +22,7 @@ const KEPT_HOURS = 24;
  * keyed digests. Fault `idempotency_mismatch` if the token was used within a day for another request.
  */
 export async function claimCreatedId(
-	{ statements, digest }: { statements: Statements; digest: Digest },
+	{ statements, digest }: { statements: Statements; digest: DigestFunction },
 	claim: CreationClaim,
 ): Promise<string> {
 	const id = derivedHex(digest, "claim", claim.by, claim.token).slice(0, 64);

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { type Statements, throwFault, toView } from "../db/statements.ts";
 import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
@@ -111,8 +111,8 @@ export async function revokeManagementKey(statements: Statements, id: string, by
 /** Management keys, newest first, including revoked ones. */
 export async function listManagementKeys(
 	statements: Statements,
-	page: Page = {},
-): Promise<Listed<ManagementKeyRecord>> {
+	page: PageQuery = {},
+): Promise<ListPage<ManagementKeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<Row>`
 		select k.*, u.email as made_by_email, k.made_by = ${COMMAND_LINE_CREATOR} or coalesce(u.operator, false) as backed, clock_timestamp() as now

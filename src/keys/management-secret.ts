@@ -1,4 +1,4 @@
-import { createSecretFormat, type Digest, type Secret } from "./secret.ts";
+import { createSecretFormat, type DigestFunction, type Secret } from "./secret.ts";
 
 /** A management key's secret with correct form and checksum. A distinct type, so that no API key is passed. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
@@ -15,6 +15,6 @@ export const {
 } = createSecretFormat<ManagementSecret>("tgm");
 
 /** Digest with the pepper, as for API keys. The hashed text contains a space, so no API key has the same digest. */
-export function managementDigest(digest: Digest, secret: ManagementSecret): ManagementKeyDigest {
+export function managementDigest(digest: DigestFunction, secret: ManagementSecret): ManagementKeyDigest {
 	return digest(`management ${secret}` as unknown as Secret) as string as ManagementKeyDigest;
 }

@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { type AppendedEntry, type AppendedRow, toEntry } from "../cluster/control-log.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { type Statements, throwFault } from "../db/statements.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
@@ -109,9 +109,9 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 export async function listProjects(
 	statements: Statements,
 	accountId: string,
-	page: Page = {},
+	page: PageQuery = {},
 	memberId: string | null = null,
-): Promise<Listed<ProjectRecord>> {
+): Promise<ListPage<ProjectRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<LimitedRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,

@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { type GrantReply, type GrantRequest, type LedgerStore, NotLive } from "./store.ts";
+import { type GrantReply, type GrantRequest, InstanceNotLive, type LedgerStore } from "./store.ts";
 
 interface Wish {
 	readonly request: GrantRequest;
@@ -56,7 +56,7 @@ export function createGrants(deps: {
 	return {
 		/**
 		 * Requests a grant, and repeats it with the same `op` until Postgres answers, because an unanswered attempt may
-		 * have committed. Rejects only with NotLive.
+		 * have committed. Rejects only with InstanceNotLive.
 		 */
 		async ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null) {
 			assert(want >= min && min > 0, "a wish is for something");
@@ -65,7 +65,7 @@ export function createGrants(deps: {
 			for (let busyMs = BUSY_RETRY_MS_MIN; ; ) {
 				if (stopped) {
 					if (again) deps.onUnknown(budget);
-					throw new NotLive("the ledger is stopping");
+					throw new InstanceNotLive("the ledger is stopping");
 				}
 				try {
 					const reply = await sendOnce({ op, budget, want, min, again, ticket });
@@ -79,7 +79,7 @@ export function createGrants(deps: {
 					await sleep(clock, busyMs);
 					busyMs = Math.min(2 * busyMs, BUSY_RETRY_MS_MAX);
 				} catch (error) {
-					if (error instanceof NotLive) {
+					if (error instanceof InstanceNotLive) {
 						if (again) deps.onUnknown(budget);
 						throw error;
 					}

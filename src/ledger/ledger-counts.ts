@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { createHistogram } from "../base/histogram.ts";
-import type { MetricHistogram, Reading } from "../ops/metrics.ts";
+import type { MetricHistogram, MetricReading } from "../ops/metrics.ts";
 import type { LedgerStore } from "./store.ts";
 
 export type LedgerCounts = ReturnType<typeof createLedgerCounts>;
@@ -93,7 +93,7 @@ export const reportNewSettlements = (store: LedgerStore, onNew: (count: number) 
 	},
 });
 
-export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
+export function ledgerCountReadings(counts: LedgerCounts): MetricReading[] {
 	return [
 		{
 			name: "tollgate_grants_total",

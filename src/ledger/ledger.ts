@@ -12,7 +12,7 @@ import { isSystemError } from "./journal-disk.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import { type Outcome, type Progress, settledEvent } from "./outcome.ts";
 import { holdCredit } from "./slice.ts";
-import type { Shortage, Slice, Slices } from "./slices.ts";
+import type { BudgetShortage, Slice, Slices } from "./slices.ts";
 import { createUnacknowledged } from "./unacknowledged.ts";
 import type { Writer } from "./writer.ts";
 
@@ -160,7 +160,7 @@ export function createLedger(
 		 * Draws from the account after the caps, so that a request that a cap refuses takes no credit from the account's
 		 * other requests. Draws from all caps concurrently, so that several caps take one round trip.
 		 */
-		draw: ({ account, key, budgets }: DrawRequest, amount: NanoUsd): Promise<Shortage | null> =>
+		draw: ({ account, key, budgets }: DrawRequest, amount: NanoUsd): Promise<BudgetShortage | null> =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
 		/** Records in the journal, before a part of the answer is sent, the most that the client will then have received. */

@@ -2,7 +2,7 @@ import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { SettledColumns } from "./event.ts";
-import { type GrantReply, LeaseExceeded, type LedgerStore, NotLive } from "./store.ts";
+import { type GrantReply, InstanceNotLive, LeaseExceeded, type LedgerStore } from "./store.ts";
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 interface GrantRow extends Omit<GrantReply, "amount" | "available" | "lent"> {
@@ -47,7 +47,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 					lent: lent === null ? null : BigInt(lent),
 				}));
 			} catch (error) {
-				throw sqlState(error) === "TG001" ? new NotLive("the instance is not live", { cause: error }) : error;
+				throw sqlState(error) === "TG001" ? new InstanceNotLive("the instance is not live", { cause: error }) : error;
 			}
 		},
 		async giveBack(requests) {

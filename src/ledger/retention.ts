@@ -4,7 +4,7 @@ import type { S3Account } from "../files/bucket.ts";
 import type { ArchiveAddress } from "./archive-place.ts";
 
 /** Days for which rows are kept; 0: for ever. README.md gives the reason of each minimum. */
-export interface Retention {
+export interface RetentionSettings {
 	/** Archive to which sealed days are written before their requests are deleted; null: none. */
 	readonly archive: ArchiveAddress | null;
 	/** Days for which settled requests are kept. Their hourly sums are never deleted. */
@@ -24,7 +24,7 @@ export function readRetention(
 	read: EnvironmentReader,
 	note: (problem: string) => void,
 	options: { readonly cwd: string; readonly s3: S3Account | null },
-): Retention {
+): RetentionSettings {
 	const atLeast = (min: number, name: string, days: number): number => {
 		if (days > 0 && days < min) note(`${name} must be ${min} days or more, or 0 for ever; got ${days}`);
 		return days;

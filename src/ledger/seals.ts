@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { type Listed, type Page, pageBounds, toPageById } from "../db/page.ts";
+import { type ListPage, type PageQuery, pageBounds, toPageById } from "../db/page.ts";
 import { type Statements, toView } from "../db/statements.ts";
 import { displaySumOfColumn, type NanoUsd } from "../money/nano-usd.ts";
 
@@ -74,7 +74,7 @@ interface SealedDay {
 }
 
 /** Lists sealed days, newest first. `page.after` is a day. */
-export async function listSeals(statements: Statements, page: Page): Promise<Listed<SealedDay>> {
+export async function listSeals(statements: Statements, page: PageQuery): Promise<ListPage<SealedDay>> {
 	const { shown, asked, after } = pageBounds(page);
 	if (after !== null && !isDay(after))
 		throw new Fault("invalid_request", "`after` must be a day such as 2027-01-31.", { param: "after" });

@@ -15,7 +15,7 @@ export function createSettledQueue(batchMax: number) {
 	}
 
 	return {
-		add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number) {
+		add(event: SettledEvent, acknowledge: AcknowledgeSettlement, ticket: number, sinceMs: number) {
 			last().add(event, acknowledge, ticket, sinceMs);
 			length += 1;
 		},
@@ -63,12 +63,12 @@ export function createSettledQueue(batchMax: number) {
 }
 
 /** Called with a settlement's ticket when Postgres has durably recorded the settlement. */
-export type Acknowledge = (ticket: number) => void;
+export type AcknowledgeSettlement = (ticket: number) => void;
 
 export class SettledBatch {
 	readonly columns = new SettledColumns();
 	readonly #tickets: number[] = [];
-	readonly #acknowledges: Acknowledge[] = [];
+	readonly #acknowledges: AcknowledgeSettlement[] = [];
 	readonly #sincesMs: number[] = [];
 
 	get length(): number {
@@ -80,7 +80,7 @@ export class SettledBatch {
 		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
 	}
 
-	add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number): void {
+	add(event: SettledEvent, acknowledge: AcknowledgeSettlement, ticket: number, sinceMs: number): void {
 		this.columns.add(event);
 		this.#acknowledges.push(acknowledge);
 		this.#tickets.push(ticket);
@@ -90,7 +90,7 @@ export class SettledBatch {
 	/** Acknowledges all settlements except those at the indexes `leftOut`. */
 	acknowledge(leftOut: ReadonlySet<number>): void {
 		for (let place = 0; place < this.length; place++)
-			if (!leftOut.has(place)) (this.#acknowledges[place] as Acknowledge)(this.#tickets[place] as number);
+			if (!leftOut.has(place)) (this.#acknowledges[place] as AcknowledgeSettlement)(this.#tickets[place] as number);
 	}
 
 	where(chosen: (place: number) => boolean): SettledBatch {
@@ -102,7 +102,7 @@ export class SettledBatch {
 	copy(place: number, target: SettledBatch): void {
 		target.add(
 			this.columns.at(place),
-			this.#acknowledges[place] as Acknowledge,
+			this.#acknowledges[place] as AcknowledgeSettlement,
 			this.#tickets[place] as number,
 			this.#sincesMs[place] as number,
 		);

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import { addUsd, maxUsd, minUsd, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createGrants } from "./grants.ts";
 import { createRecaller, type Recaller } from "./recaller.ts";
-import { CONTESTED_MS, isContested, type Slice, type Waiter } from "./slice.ts";
+import { CONTESTED_MS, type CreditWaiter, isContested, type Slice } from "./slice.ts";
 import type { GrantReply, LedgerStore } from "./store.ts";
 
 export interface SlicePumpDeps {
@@ -166,7 +166,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	 */
 	async function judge(
 		slice: Slice,
-		refused: readonly Waiter[],
+		refused: readonly CreditWaiter[],
 		reply: GrantReply,
 		search: Search | undefined,
 	): Promise<Search | undefined> {
@@ -234,7 +234,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
 	}
 
-	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd, untimely = false): void {
+	function refuse(slice: Slice, refused: readonly CreditWaiter[], available: NanoUsd, untimely = false): void {
 		slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 		remove(slice, refused);
 		for (const waiter of refused) {
@@ -247,7 +247,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
-	function remove(slice: Slice, out: readonly Waiter[]): void {
+	function remove(slice: Slice, out: readonly CreditWaiter[]): void {
 		const gone = new Set(out);
 		slice.waiters = slice.waiters.filter((waiter) => !gone.has(waiter));
 	}

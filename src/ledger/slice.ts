@@ -5,16 +5,16 @@ export type Slice = ReturnType<typeof createSlice>;
 /** Milliseconds for which a slice keeps free credit only for waiting requests after it was recalled. */
 export const CONTESTED_MS = 5_000;
 
-export interface Waiter {
+export interface CreditWaiter {
 	/** Number of the waiting request, counted from 1 in each slice. */
 	readonly number: number;
 	readonly need: NanoUsd;
-	resolve(shortage: Shortage | null): void;
+	resolve(shortage: BudgetShortage | null): void;
 	reject(error: unknown): void;
 }
 
 /** Proof that the credit on this instance, in Postgres and idle on other instances is less than a request's need. */
-export interface Shortage {
+export interface BudgetShortage {
 	readonly budget: string;
 	readonly needNanoUsd: NanoUsd;
 	/** Largest amount that the request could have reserved. */
@@ -60,7 +60,7 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 		/** Until then, no credit is requested in advance, because Postgres had none left. */
 		dryUntilMs: Number.NEGATIVE_INFINITY,
 		recalledMs: Number.NEGATIVE_INFINITY,
-		waiters: [] as Waiter[],
+		waiters: [] as CreditWaiter[],
 		waitersEver: 0,
 		pumping: false,
 	};

@@ -4,11 +4,11 @@ import { Fault, type FaultDetail } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createReturns } from "./returns.ts";
-import { CONTESTED_MS, createSlice, isContested, type Shortage, type Slice, type Waiter } from "./slice.ts";
+import { type BudgetShortage, CONTESTED_MS, type CreditWaiter, createSlice, isContested, type Slice } from "./slice.ts";
 import { createSlicePump } from "./slice-pump.ts";
-import { type LedgerStore, NotLive } from "./store.ts";
+import { InstanceNotLive, type LedgerStore } from "./store.ts";
 
-export type { Shortage, Slice } from "./slice.ts";
+export type { BudgetShortage, Slice } from "./slice.ts";
 
 export interface SliceTotals {
 	readonly free: number;
@@ -164,7 +164,7 @@ export function createSlices(
 	}
 
 	/** Draws for one slice. Returns null and adds to `promises`, which the caller must `takeBack`, or the shortage. */
-	async function drawOne(slice: Slice, need: NanoUsd, promises: Promised[]): Promise<Shortage | null> {
+	async function drawOne(slice: Slice, need: NanoUsd, promises: Promised[]): Promise<BudgetShortage | null> {
 		const promise = (): void => {
 			slice.promised = addUsd(slice.promised, need);
 			promises.push({ slice, need, lowering: lowerings });
@@ -186,7 +186,7 @@ export function createSlices(
 				reject(unavailable({ private: "no grant in time" }));
 			});
 			slice.waitersEver += 1;
-			const waiter: Waiter = {
+			const waiter: CreditWaiter = {
 				number: slice.waitersEver,
 				need,
 				resolve(shortage) {
@@ -218,7 +218,7 @@ export function createSlices(
 		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
 			const promises: Promised[] = [];
-			const drawAll = async (beside: readonly string[]): Promise<Shortage | null> => {
+			const drawAll = async (beside: readonly string[]): Promise<BudgetShortage | null> => {
 				const drawn = await Promise.allSettled(beside.map((budget) => drawOne(obtain(budget), need, promises)));
 				const lacking = drawn.find((one) => one.status === "rejected" || one.value !== null);
 				if (lacking?.status === "rejected") throw lacking.reason;
@@ -299,7 +299,7 @@ export function createSlices(
 			returns.stop();
 			cancelTick();
 			for (const slice of slices.values()) {
-				for (const waiter of slice.waiters.splice(0)) waiter.reject(new NotLive("the ledger is stopping"));
+				for (const waiter of slice.waiters.splice(0)) waiter.reject(new InstanceNotLive("the ledger is stopping"));
 			}
 		},
 	};

@@ -50,7 +50,7 @@ export interface ReturnRequest {
 }
 
 /** Request of another instance to return idle credit of a budget. */
-export interface Recall {
+export interface RecallRequest {
 	readonly budget: string;
 	readonly ticket: number;
 }
@@ -66,7 +66,7 @@ export interface FlushResult {
 
 /**
  * The ledger's statements for one epoch, repeatable with the same ids. A rejection leaves the outcome unknown, except
- * NotLive, which is final. No statement waits for a locked row: each returns what it skipped.
+ * InstanceNotLive, which is final. No statement waits for a locked row: each returns what it skipped.
  */
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;
@@ -87,12 +87,12 @@ export interface LedgerStore {
 	/** Recalls idle credit of these budgets from all other instances. Returns the recall's number. */
 	recall(budgets: readonly string[]): Promise<number>;
 	/** Recalls that this epoch has not answered. */
-	recalls(): Promise<readonly Recall[]>;
+	recalls(): Promise<readonly RecallRequest[]>;
 }
 
 /** Thrown if the instance was fenced off, and so gets no more credit. */
-export class NotLive extends Error {
-	override readonly name = "NotLive" as const;
+export class InstanceNotLive extends Error {
+	override readonly name = "InstanceNotLive" as const;
 }
 
 /** Charges exceed a lease, which only a damaged journal or a lost grant can cause. Nothing was recorded. */

@@ -5,7 +5,7 @@ import { DatabaseTimeout, isDatabaseDown } from "../db/outage.ts";
 import { SettledColumns, type SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
 import { reportNewSettlements } from "./ledger-counts.ts";
-import { type Acknowledge, createSettledQueue, type SettledBatch } from "./settled-queue.ts";
+import { type AcknowledgeSettlement, createSettledQueue, type SettledBatch } from "./settled-queue.ts";
 import { NONE_HELD, type SettleResult, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
@@ -201,7 +201,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	return {
 		/** Adds a settlement. `acknowledge` is called with `ticket` when Postgres has the settlement. */
-		settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number) {
+		settle(event: SettledEvent, acknowledge: AcknowledgeSettlement, ticket: number, nowMs: number) {
 			settled.add(event, acknowledge, ticket, nowMs);
 			schedule.flushLater();
 			if (settled.length() >= options.flushAt) schedule.flushSoon();

@@ -2,17 +2,17 @@ import { Fault } from "../base/fault.ts";
 import { isoOrNull, parseIsoMs } from "../base/iso-date.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { type Parts, parseAmount } from "../console/console-deps.ts";
-import type { Actor, Fence } from "../console/keys/fence-view.ts";
+import type { AuditContext, Fence } from "../console/keys/fence-view.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimCreatedId } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import type { AuditNote } from "../ops/audit.ts";
 import { toAnswer } from "./management-answer.ts";
 import type { ManagementQuery, ManagementRouteName, RouteBody } from "./management-routes.ts";
-import { InForce } from "./management-schemas.ts";
+import { InForceState } from "./management-schemas.ts";
 
 /** A request whose key, scope, query and body have been checked. */
-export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
+export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends AuditContext {
 	readonly caller: ManagementKeyRecord;
 	/** `{id}` in the path; "" for a path without it. */
 	readonly id: string;
@@ -110,7 +110,8 @@ export async function withFence<Answer>(
 	return { ...(await answer()), in_force: inForce };
 }
 
-export const toFence = (fence: Fence) => toAnswer(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
+export const toFence = (fence: Fence) =>
+	toAnswer(InForceState, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
 
 export const readPage = ({ query: { limit, after } }: ManagementCall) => ({
 	after,

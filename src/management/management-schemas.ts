@@ -1,6 +1,6 @@
 /** Schemas of `/v1/management/…`, which check requests, build responses and appear in the OpenAPI document. */
 import { type TProperties, Type } from "@sinclair/typebox";
-import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-text-answers.ts";
+import { Count, exact, fieldsAs, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-text-answers.ts";
 import { CAP_PERIODS } from "../keys/cap-period.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 
@@ -139,7 +139,7 @@ export const MANAGEMENT_REQUESTS = {
 	}),
 };
 
-export const InForce = exact({
+export const InForceState = exact({
 	effective: Type.Boolean({ description: "Whether all instances apply the change." }),
 	elapsed_ms: Type.Number({ minimum: 0 }),
 	effective_by: orNull(
@@ -157,7 +157,7 @@ const named = <Name extends string>(name: Name) => ({ object: Type.Literal(name)
 const Prices = exact({ model: orNull(Text), discount: Percent, rates: OwnRates, from: orNull(Moment) });
 const account = {
 	...named("account"),
-	...each(Text, "id", "email", "name"),
+	...fieldsAs(Text, "id", "email", "name"),
 	state: oneOf("active", "suspended"),
 	topped_up: Type.Boolean(),
 	time_zone: Text,
@@ -175,23 +175,23 @@ const capped = {
 	cap_renews_at: orNull(Moment),
 	spent_usd: Usd,
 	models: orNull(Type.Array(Text)),
-	...each(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute"),
+	...fieldsAs(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute"),
 };
 const key = {
 	...named("key"),
-	...each(Text, "id", "account_id", "name", "prefix", "last_four"),
+	...fieldsAs(Text, "id", "account_id", "name", "prefix", "last_four"),
 	state: oneOf("active", "expired", "revoked"),
 	...capped,
 	expires_at: orNull(Moment),
-	...each(orNull(Text), "project_id", "replaced_by"),
-	...each(orNull(Moment), "last_used_at", "revoked_at"),
+	...fieldsAs(orNull(Text), "project_id", "replaced_by"),
+	...fieldsAs(orNull(Moment), "last_used_at", "revoked_at"),
 	created_at: Moment,
 	reads_only: Type.Boolean(),
 	etag: Etag,
 };
 const project = {
 	...named("project"),
-	...each(Text, "id", "account_id", "name"),
+	...fieldsAs(Text, "id", "account_id", "name"),
 	state: oneOf("active", "archived"),
 	...capped,
 	keys: Type.Integer({ minimum: 0, description: "Active keys." }),
@@ -204,12 +204,12 @@ const Key = exact(key);
 const Project = exact(project);
 const ProjectMember = exact({
 	...named("project_member"),
-	...each(Text, "project_id", "user_id", "name", "email"),
+	...fieldsAs(Text, "project_id", "user_id", "name", "email"),
 	joined_at: Moment,
 });
 const adjustment = {
 	...named("credit_adjustment"),
-	...each(Text, "id", "account_id", "reason"),
+	...fieldsAs(Text, "id", "account_id", "reason"),
 	kind: oneOf("adjustment", "promotion", "price"),
 	last_day: orNull(Type.String({ format: "date" })),
 	amount_usd: Usd,
@@ -222,15 +222,15 @@ const Adjustment = exact(adjustment);
 export const UsageDay = exact({
 	...named("usage"),
 	day: Type.String({ description: "A day in UTC: `2027-01-31`." }),
-	...each(Text, "account_id", "key_id", "model"),
-	...each(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
+	...fieldsAs(Text, "account_id", "key_id", "model"),
+	...fieldsAs(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
 	cost_usd: Usd,
 });
 export const Model = exact({
 	...named("model"),
-	...each(Text, "id", "name", "kind", "rate_card"),
-	...each(Type.Array(Text), "aliases", "modes", "input_modalities", "output_modalities", "supported_parameters"),
-	...each(Count, "context_length", "max_output_tokens"),
+	...fieldsAs(Text, "id", "name", "kind", "rate_card"),
+	...fieldsAs(Type.Array(Text), "aliases", "modes", "input_modalities", "output_modalities", "supported_parameters"),
+	...fieldsAs(Count, "context_length", "max_output_tokens"),
 	pricing: Type.Record(Type.String(), Type.String(), { description: "US dollars per single unit." }),
 	expiration_date: orNull(Type.String({ format: "date" })),
 	status: oneOf("connected", "unavailable"),
@@ -238,10 +238,10 @@ export const Model = exact({
 export const Deployment = exact({
 	...named("deployment"),
 	id: Type.String({ description: "Identifies the server; its address is not shown." }),
-	...each(Text, "model", "dialect"),
+	...fieldsAs(Text, "model", "dialect"),
 	health: oneOf("unknown", "up", "down"),
 	breaker: oneOf("closed", "half_open", "open"),
-	...each(Count, "in_flight", "max_concurrency"),
+	...fieldsAs(Count, "in_flight", "max_concurrency"),
 	draining: Type.Boolean(),
 });
 
@@ -264,32 +264,32 @@ const list = <T extends ReturnType<typeof exact>>(data: T) =>
 export const MANAGEMENT_ANSWERS = {
 	ManagementAccount: Account,
 	ManagementAccountList: list(Account),
-	ManagementAccountChanged: exact({ ...account, in_force: orNull(InForce) }),
+	ManagementAccountChanged: exact({ ...account, in_force: orNull(InForceState) }),
 	ManagementCredit: exact({
 		...named("credit"),
 		account_id: Text,
-		...each(Usd, "balance_usd", "held_usd", "available_usd", "spent_usd", "promotional_usd"),
+		...fieldsAs(Usd, "balance_usd", "held_usd", "available_usd", "spent_usd", "promotional_usd"),
 	}),
 	ManagementKey: Key,
 	ManagementKeyList: list(Key),
 	ManagementKeyMade: exact({ ...key, secret }),
-	ManagementKeyChanged: exact({ ...key, in_force: InForce }),
-	ManagementKeyRotated: exact({ ...key, secret, replaces: Text, in_force: InForce }),
+	ManagementKeyChanged: exact({ ...key, in_force: InForceState }),
+	ManagementKeyRotated: exact({ ...key, secret, replaces: Text, in_force: InForceState }),
 	ManagementProject: Project,
 	ManagementProjectList: list(Project),
-	ManagementProjectChanged: exact({ ...project, in_force: InForce }),
+	ManagementProjectChanged: exact({ ...project, in_force: InForceState }),
 	ManagementProjectMember: ProjectMember,
 	ManagementProjectMemberList: list(ProjectMember),
 	ManagementProjectMemberRemoved: exact({
 		...named("project_member"),
-		...each(Text, "project_id", "user_id"),
+		...fieldsAs(Text, "project_id", "user_id"),
 		removed: Type.Literal(true),
 		revoked_keys: Type.Array(Text),
-		in_force: orNull(InForce),
+		in_force: orNull(InForceState),
 	}),
 	ManagementAdjustment: Adjustment,
 	ManagementAdjustmentList: list(Adjustment),
-	ManagementPricesMade: exact({ ...adjustment, in_force: orNull(InForce) }),
+	ManagementPricesMade: exact({ ...adjustment, in_force: orNull(InForceState) }),
 	ManagementUsageList: list(UsageDay),
 	ManagementJournalList: list(exact(journal)),
 	ManagementJournal: exact({
@@ -297,8 +297,8 @@ export const MANAGEMENT_ANSWERS = {
 		lines: Type.Array(
 			exact({
 				entry: Count,
-				...each(Text, "account", "account_name", "description"),
-				...each(orNull(Text), "model", "debit_usd", "credit_usd"),
+				...fieldsAs(Text, "account", "account_name", "description"),
+				...fieldsAs(orNull(Text), "model", "debit_usd", "credit_usd"),
 			}),
 		),
 	}),
@@ -311,11 +311,11 @@ export const MANAGEMENT_ANSWERS = {
 		),
 		in_agreement: Type.Boolean({ description: "Whether all live gateways serve the same catalogue." }),
 		models: Count,
-		gateways: Type.Array(exact({ ...each(Text, "instance_id", "digest"), models: Count, changed_at: Moment })),
+		gateways: Type.Array(exact({ ...fieldsAs(Text, "instance_id", "digest"), models: Count, changed_at: Moment })),
 	}),
 	ManagementSelf: exact({
 		...named("management_key"),
-		...each(Text, "id", "name"),
+		...fieldsAs(Text, "id", "name"),
 		scopes: Type.Array(oneOf(...MANAGEMENT_SCOPES)),
 		expires_at: orNull(Moment),
 		created_at: Moment,

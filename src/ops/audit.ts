@@ -69,7 +69,7 @@ export function auditNotesJson(...acts: readonly (AuditNote | undefined)[]): str
 }
 
 /** Adds an action's outcome to its row: whether and when all instances had applied it. */
-export async function noteOutcome(
+export async function recordAuditOutcome(
 	statements: Statements,
 	{ id }: AuditNote,
 	{ effective, elapsedMs }: { effective: boolean; elapsedMs: number },

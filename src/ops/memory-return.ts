@@ -47,7 +47,7 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 }
 
 /** Returns a function that collects only if much of `memoryBytes` is used: the pause delays streams by 20 ms. */
-export function collectWhenNear({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
+export function createThresholdCollector({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
 	return () => {
 		if ((resident() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collect();
 	};

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram as PromHistogram, Registry } from "prom-clien
 import type { Histogram } from "../base/histogram.ts";
 
 /** A metric whose value is read when metrics are requested. */
-export interface Reading {
+export interface MetricReading {
 	/** Names that end in `_total` are counters, which only grow during a process's life; all others are gauges. */
 	readonly name: string;
 	readonly help: string;
@@ -32,7 +32,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
  * it.
  */
 export function createMetrics(
-	readings: readonly Reading[],
+	readings: readonly MetricReading[],
 	histograms: readonly MetricHistogram[],
 	labels: Readonly<Record<string, string>> = {},
 ) {
@@ -43,7 +43,7 @@ export function createMetrics(
 	return { text: () => registry.metrics(), contentType: registry.contentType };
 }
 
-function register(registry: Registry, { name, help, labels, read }: Reading): void {
+function register(registry: Registry, { name, help, labels, read }: MetricReading): void {
 	const options = { name, help, labelNames: [...(labels ?? [])], registers: [registry] };
 	const all = async () => {
 		const now = await read();

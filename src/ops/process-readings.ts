@@ -1,6 +1,6 @@
 import fs from "node:fs/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Reading } from "./metrics.ts";
+import type { MetricReading } from "./metrics.ts";
 
 const QUANTILES = ["0.5", "0.99", "1"] as const;
 
@@ -30,7 +30,7 @@ export function startLoopLag() {
 	};
 }
 
-export function lagReadings(own: () => LoopLag, name: string): Reading[] {
+export function lagReadings(own: () => LoopLag, name: string): MetricReading[] {
 	return [
 		{
 			name,
@@ -46,7 +46,7 @@ export function lagReadings(own: () => LoopLag, name: string): Reading[] {
 
 const OPEN_FILES = "/proc/self/fd";
 
-export function processReadings(collections: () => number): Reading[] {
+export function processReadings(collections: () => number): MetricReading[] {
 	return [
 		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => residentBytes() ?? [] },
 		{

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
-import type { Reading } from "./metrics.ts";
+import type { MetricReading } from "./metrics.ts";
 
 /** A request with a known key that was refused before admission. */
 export interface Refusal {
@@ -194,7 +194,7 @@ export function createRefusals({ statements, clock, log }: { statements: Stateme
 	};
 }
 
-export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">): Reading[] {
+export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">): MetricReading[] {
 	return [
 		{
 			name: "tollgate_refusals_waiting",

@@ -1,5 +1,5 @@
 import { createHistogram } from "../base/histogram.ts";
-import type { MetricHistogram, Reading } from "./metrics.ts";
+import type { MetricHistogram, MetricReading } from "./metrics.ts";
 
 export interface SettledRequest {
 	readonly endpoint: string;
@@ -75,8 +75,8 @@ export function createRequestStats() {
 
 const SERIES_LABELS = ["endpoint", "model", "ending"];
 
-export function requestReadings(stats: RequestStats): Reading[] {
-	const total = (name: string, help: string, pick: (series: RequestSeries) => number): Reading => ({
+export function requestReadings(stats: RequestStats): MetricReading[] {
+	const total = (name: string, help: string, pick: (series: RequestSeries) => number): MetricReading => ({
 		name,
 		help,
 		labels: SERIES_LABELS,

@@ -1,4 +1,4 @@
-import type { Reading } from "./metrics.ts";
+import type { MetricReading } from "./metrics.ts";
 
 export interface ReplicaState {
 	readonly alias: string;
@@ -22,8 +22,8 @@ const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
 const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
 /** The state of each replica as readings. If there are too many replicas, models with problems come first. */
-export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
-	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): Reading => ({
+export function replicaReadings(replicas: () => readonly ReplicaState[]): MetricReading[] {
+	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): MetricReading => ({
 		name: `tollgate_replica_${name}`,
 		help,
 		labels: ["replica", "model"],
@@ -105,9 +105,9 @@ export type LedgerState = Readonly<
 	>
 >;
 
-export function serviceReadings(state: ServiceFigures): Reading[] {
+export function serviceReadings(state: ServiceFigures): MetricReading[] {
 	const ledger = (figure: keyof LedgerState) => () => state.ledger()?.[figure] ?? 0;
-	const gauge = (name: string, help: string, read: () => number): Reading => ({ name, help, read });
+	const gauge = (name: string, help: string, read: () => number): MetricReading => ({ name, help, read });
 	return [
 		gauge("tollgate_admitting", "1 while this instance may admit requests.", () => Number(state.open())),
 		gauge(

@@ -20,7 +20,7 @@ import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
 import { managementDocument } from "../management/management-document.ts";
-import { collectWhenNear, startMemoryReturn } from "../ops/memory-return.ts";
+import { createThresholdCollector, startMemoryReturn } from "../ops/memory-return.ts";
 import { residentBytes } from "../ops/process-readings.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
@@ -91,7 +91,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	const instanceLease = await openLease(config, { ...deps, db, keyring });
 
 	const answers = createAnswerMemory(
-		{ clock, collect: collectWhenNear(MEMORY, memoryPerWorker(config.workers)) },
+		{ clock, collect: createThresholdCollector(MEMORY, memoryPerWorker(config.workers)) },
 		{ limits: () => catalog.limits() },
 	);
 	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers }, secrets.keyPepper);

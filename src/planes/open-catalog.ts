@@ -9,7 +9,7 @@ import { type Catalog, createCatalog, createFixedCatalog, type FixedCatalog } fr
 import { checkCatalog } from "../catalog/file.ts";
 import { withMemoryLimits } from "../catalog/service-limits.ts";
 import { watchCatalog } from "../catalog/watch.ts";
-import type { Problem } from "../catalog/yaml-reader.ts";
+import type { YamlProblem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 
@@ -47,7 +47,7 @@ export async function checkConfiguredFile({ configPath, env }: Pick<Config, "con
 	if (!check.ok) throw wrongFile(configPath, check.problems);
 }
 
-function wrongFile(path: string, problems: readonly Problem[]): Fault {
+function wrongFile(path: string, problems: readonly YamlProblem[]): Fault {
 	const list = problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
 	return new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
 }

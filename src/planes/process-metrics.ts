@@ -3,7 +3,7 @@ import type { Cleanup } from "../base/cleanup.ts";
 import type { Config } from "../config.ts";
 import { isLoopback } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { createMetrics, type MetricHistogram, type Metrics, type Reading } from "../ops/metrics.ts";
+import { createMetrics, type MetricHistogram, type MetricReading, type Metrics } from "../ops/metrics.ts";
 import { countCollections, lagReadings, processReadings, startLoopLag } from "../ops/process-readings.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
@@ -17,7 +17,7 @@ export interface ProcessMetrics {
 /** Metrics of a plane and its process. `lagName` differs between planes, so that autoscaling needs no filter. */
 export function createProcessMetrics(
 	{ cleanup }: { cleanup: Cleanup },
-	of: { readings: readonly Reading[]; histograms: readonly MetricHistogram[]; lagName: string },
+	of: { readings: readonly MetricReading[]; histograms: readonly MetricHistogram[]; lagName: string },
 	labels: Readonly<Record<string, string>>,
 ): Metrics {
 	const lag = startLoopLag();

@@ -1,5 +1,5 @@
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
-import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
+import { isReplicaServing, type ReplicaView } from "../upstream/replicas/replica.ts";
 import type { HistoryAnswer, ServiceName, UptimeDay, UptimeTrack } from "./status-answer.ts";
 import { type DayMinutes, HISTORY_DAYS, type HistoryView, type ServiceLevel } from "./status-history.ts";
 
@@ -22,7 +22,7 @@ export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Repli
 		const { modelId, health, draining } = replica;
 		if (draining || health === "unknown") continue;
 		const takes = takesByModel.get(modelId) ?? [];
-		takes.push(takesCalls(replica));
+		takes.push(isReplicaServing(replica));
 		takesByModel.set(modelId, takes);
 	}
 	const levels = new Map<string, ServiceLevel>();

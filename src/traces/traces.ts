@@ -53,14 +53,14 @@ export const SAMPLERS = [
 	"parentbased_always_off",
 	"parentbased_traceidratio",
 ] as const;
-export type Sampler = (typeof SAMPLERS)[number];
+export type SamplerName = (typeof SAMPLERS)[number];
 
 export interface TraceOptions {
 	/** URL of an OTLP receiver over HTTP. */
 	readonly url: string;
 	readonly protocol: "http/protobuf" | "http/json";
 	readonly headers: Readonly<Record<string, string>>;
-	readonly sampler: Sampler;
+	readonly sampler: SamplerName;
 	/** Share of requests to record, 0 to 1. */
 	readonly ratio: number;
 	readonly sendEveryMs: number;

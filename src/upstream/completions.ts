@@ -52,7 +52,7 @@ export function completionStream(
 	return { context, wire, body, over: () => input.prompt.letGo() };
 }
 
-export function completionWhole(
+export function unstreamedCompletion(
 	model: Model,
 	context: CallContext,
 	input: CompletionCallInput,

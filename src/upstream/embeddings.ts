@@ -15,10 +15,10 @@ export interface EmbeddingRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-export type Vector = readonly number[] | string;
+export type EmbeddingVector = readonly number[] | string;
 
 export interface EmbeddingReply {
-	readonly vectors: readonly Vector[];
+	readonly vectors: readonly EmbeddingVector[];
 	/** Undefined if the server reported no token count. */
 	readonly usage: ReportedUsage | undefined;
 }
@@ -33,7 +33,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 		context,
 		async run(ask, replica) {
 			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
-			const vectors: Vector[] = [];
+			const vectors: EmbeddingVector[] = [];
 			const usages: (ReportedUsage | undefined)[] = [];
 			for (let at = 0; at < inputs.length; at += size) {
 				const part = await post(ask, replica, request, inputs.slice(at, at + size));
@@ -71,7 +71,7 @@ async function readEmbeddings(
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
 	if (items === undefined || items.length !== count) throw unreadableAnswer("embeddings that are not one an input");
-	const vectors: (Vector | undefined)[] = new Array(count).fill(undefined);
+	const vectors: (EmbeddingVector | undefined)[] = new Array(count).fill(undefined);
 	await mapInTurns(items, (raw, place) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index ?? place, count - 1);
@@ -80,7 +80,7 @@ async function readEmbeddings(
 			throw unreadableAnswer("an embedding that is no vector, or whose index is taken");
 		vectors[index] = base64 ? base64Of(vector) : vector;
 	});
-	return { vectors: vectors as Vector[], usage: usageOfInput(body?.usage, headers) };
+	return { vectors: vectors as EmbeddingVector[], usage: usageOfInput(body?.usage, headers) };
 }
 
 function vectorOf(value: unknown): readonly number[] | undefined {

@@ -1,6 +1,6 @@
 import { crashFailure, isErrorBody, serverFailure } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
-import type { Gathering, StreamReader, StreamWire } from "./call/stream-wire.ts";
+import type { StreamGatherer, StreamReader, StreamWire } from "./call/stream-wire.ts";
 import { newOtherFields, updateOtherFields } from "./chat/answer-fields.ts";
 import type { AnswerFields, TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
@@ -162,7 +162,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 export function gatherText<Part extends { readonly index: number }, Choice>(
 	wire: StreamWire<TextChunk<Part>>,
 	choiceOf: (merged: Part) => Choice,
-): Gathering<TextReply<Choice>, TextChunk<Part>> {
+): StreamGatherer<TextReply<Choice>, TextChunk<Part>> {
 	const merged: (Part | undefined)[] = [];
 	let outputBytes = 0;
 	let about: AnswerFields | undefined;

@@ -3,7 +3,7 @@ import type { CallContext } from "./call/attempt.ts";
 import { crashFailure, isErrorBody, unreadableAnswer } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamCall } from "./call/stream.ts";
-import type { Gathering, StreamReader, StreamWire } from "./call/stream-wire.ts";
+import type { StreamGatherer, StreamReader, StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -212,7 +212,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 	};
 }
 
-function gatherTranscription(): Gathering<TranscriptionReply, TranscriptionChunk> {
+function gatherTranscription(): StreamGatherer<TranscriptionReply, TranscriptionChunk> {
 	const none = { language: undefined, durationS: undefined, segments: undefined, words: undefined };
 	let text = "";
 	let seconds: number | undefined;

@@ -8,7 +8,7 @@ import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
 import { stoppingFailure } from "./call/failure.ts";
 import { createOpenCalls } from "./call/guard.ts";
-import type { Fetch } from "./call/post.ts";
+import type { FetchFunction } from "./call/post.ts";
 import { sendWithReplays } from "./call/replay.ts";
 import { ReplayedStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
@@ -17,12 +17,12 @@ import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { indexEntriesFor } from "./replicas/prefix-index.ts";
 import { type RoutedPrompt, routedPrompt } from "./replicas/prompt-prefix.ts";
-import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
+import { createReplica, isReplicaServing, type Replica, type ReplicaView } from "./replicas/replica.ts";
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
 
 export function createUpstreams(
-	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
+	deps: { clock: Clock; log: Log; fetch?: FetchFunction; answers?: AnswerMemory },
 	options: {
 		/** Read at each use, so that changed limits apply immediately. */
 		limits(): ServiceLimits;
@@ -35,7 +35,7 @@ export function createUpstreams(
 	const { seed, saltKey } = routingSecrets(options.secret ?? randomUUID());
 	const callDeps = {
 		clock,
-		fetch: deps.fetch ?? (fetch as Fetch),
+		fetch: deps.fetch ?? (fetch as FetchFunction),
 		openCalls: createOpenCalls(clock),
 		answers: deps.answers ?? createAnswerMemory({ clock }, { limits }),
 		tickBarrier: createTickBarrier(),
@@ -110,7 +110,7 @@ export function createUpstreams(
 		connected(modelId: string, accountId?: string): boolean {
 			const replicas = pools.get(modelId)?.replicas() ?? [];
 			return replicas.some((replica) =>
-				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
+				accountId === undefined ? isReplicaServing(replica.view()) : replica.usable(accountId),
 			);
 		},
 		wake: (modelId: string) => pools.get(modelId)?.wake(),

@@ -39,7 +39,7 @@ const END_MARKERS_CHARS_MAX = 64;
 
 /** The parsed JSON; undefined if it is invalid, is `null`, or exceeds the limits. */
 export function parseJson(text: string): unknown {
-	if (hasTooMuch(text)) return undefined;
+	if (exceedsWireLimits(text)) return undefined;
 	try {
 		return withExactArguments(JSON.parse(text), text) ?? undefined;
 	} catch {
@@ -65,7 +65,7 @@ export function withExactArguments(parsed: unknown, text: string): unknown {
 }
 
 /** True if a text exceeds the limits. Skips strings by `indexOf`, which is native and fast. */
-export function hasTooMuch(text: string): boolean {
+export function exceedsWireLimits(text: string): boolean {
 	const { length } = text;
 	if (length < SHORT_CHARS) return false;
 	let depth = 0;

@@ -1,7 +1,7 @@
 import { treaty } from "@elysiajs/eden";
 import type { Language } from "../base/language.ts";
 import type { ConsoleApi, Role } from "../console/views.ts";
-import { omitUndefined, parseApiError, queryText, sendRequest, unreachable } from "./http.ts";
+import { omitUndefined, parseApiError, queryText, sendRequest, unreachableError } from "./http.ts";
 
 /** Calls of the console's API. Functions about an account take the account's id first. */
 
@@ -166,7 +166,7 @@ export async function unwrap<A extends Reply>(asked: Promise<A>): Promise<DataOf
 	const answer = await asked.catch(() => undefined);
 	if (answer?.error === null) return answer.data as DataOf<A>;
 	// The client throws, or returns no headers, if the server was unreachable.
-	if (!answer?.response?.headers) throw unreachable();
+	if (!answer?.response?.headers) throw unreachableError();
 	const error = parseApiError(answer.response, answer.error.value);
 	const isAccountGone = error.code === "not_found" && error.param === "account";
 	if (error.code === "session_required" || isAccountGone) dispatchEvent(new Event(VIEWER_STALE));

@@ -9,7 +9,7 @@ import { SignInPage, SignUpPage, TermsPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { AuthLayout } from "./parts/auth-layout.tsx";
 import { PasswordDialog } from "./parts/dialog.tsx";
-import { PageWaiting, Problem } from "./parts/page.tsx";
+import { ErrorMessage, PageWaiting } from "./parts/page.tsx";
 import { matchPath, navigate, RouterProvider, useRoute } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { PublicShell, Shell } from "./shell.tsx";
@@ -79,7 +79,7 @@ export function App() {
 			waiting={<PageWaiting />}
 			failed={(error, retry) => (
 				<AuthLayout title={t("The console cannot start")}>
-					<Problem error={error} retry={retry} />
+					<ErrorMessage error={error} retry={retry} />
 				</AuthLayout>
 			)}
 		>
@@ -162,7 +162,7 @@ class FaultBoundary extends Component<{ place?: string; children: ReactNode }, {
 		if (!this.state.failed) return this.props.children;
 		return (
 			<div className="page">
-				<Problem error={pageFault()} retry={() => location.reload()} />
+				<ErrorMessage error={pageFault()} retry={() => location.reload()} />
 			</div>
 		);
 	}

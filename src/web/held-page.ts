@@ -6,7 +6,7 @@ let holders = 0;
 const waiting: (() => void)[] = [];
 
 /** Calls `leave` now, or once no component blocks leaving. */
-export function whenNotHeld(leave: () => void): void {
+export function runWhenLeavingAllowed(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
 }

@@ -25,7 +25,7 @@ export class ApiError extends Error {
 export const pageFault = (): ApiError =>
 	new ApiError(t("Something went wrong on this page. Reload it."), { status: 0, code: "page_fault" });
 
-export const unreachable = (): ApiError =>
+export const unreachableError = (): ApiError =>
 	new ApiError(t("The service could not be reached. Check the connection and try again."), {
 		status: 0,
 		code: "unreachable",
@@ -38,7 +38,7 @@ export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
 }
 
 /** Sends a request. A form of another site cannot set this content type. Without a response throws `lost()`. */
-export async function sendRequest(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
+export async function sendRequest(url: string, init: RequestInit, lost = unreachableError): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {
 		throw init.signal?.aborted ? error : lost();

@@ -1,6 +1,6 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "./http.ts";
-import { Problem } from "./parts/page.tsx";
+import { ErrorMessage } from "./parts/page.tsx";
 import { t } from "./texts.tsx";
 
 /** A component whose code is loaded when the component is first shown, or earlier by `preload`. */
@@ -55,5 +55,5 @@ function Loaded<Props extends object>(shown: { code: Code<Props>; props: Props; 
 	if (Found) return <Found {...props} />;
 	if (state === "waiting") return waiting;
 	const error = new ApiError(NOT_LOADED, { status: 0, code: "not_loaded" });
-	return <Problem error={error} retry={() => location.reload()} />;
+	return <ErrorMessage error={error} retry={() => location.reload()} />;
 }

@@ -1,7 +1,7 @@
 import type { CSSVariablesResolver, MantineColorsTuple } from "@mantine/core";
 import { createTheme, localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
 import { createRoot } from "react-dom/client";
-import type { Accents } from "../console/views.ts";
+import type { AccentColors } from "../console/views.ts";
 import { App, preloadPage } from "./app.tsx";
 import { brand } from "./brand.ts";
 
@@ -92,7 +92,7 @@ const cssVariables: CSSVariablesResolver = () => ({
 });
 
 /** Sets the operator's brand colour as the accent of all style sheets. */
-function accentVariables(accents: Accents | undefined): Record<string, string> {
+function accentVariables(accents: AccentColors | undefined): Record<string, string> {
 	if (accents === undefined) return {};
 	const { fill, text, soft } = accents;
 	return {

@@ -2,7 +2,7 @@ import { can, type Right, type Role } from "../console/views.ts";
 import type { IconName } from "./parts/icons.tsx";
 import { t } from "./texts.tsx";
 
-export interface Destination {
+export interface MenuEntry {
 	readonly to: string;
 	readonly label: string;
 	readonly icon: IconName;
@@ -13,7 +13,7 @@ export interface Destination {
 	readonly right?: Right;
 }
 
-const DESTINATIONS: readonly Destination[] = [
+const DESTINATIONS: readonly MenuEntry[] = [
 	{ to: "/overview", label: t("Overview"), icon: "overview", key: "o" },
 	{ to: "/keys", label: t("Keys"), icon: "keys", key: "k" },
 	{ to: "/projects", label: t("Projects"), icon: "projects", key: "j", right: "projects.see" },
@@ -28,7 +28,7 @@ const DESTINATIONS: readonly Destination[] = [
 	{ to: "/settings", label: t("Settings"), icon: "settings", key: "s" },
 ];
 
-export const OPERATOR_DESTINATIONS: readonly Destination[] = [
+export const OPERATOR_DESTINATIONS: readonly MenuEntry[] = [
 	{ to: "/operator", label: t("Revenue"), icon: "usage", key: "1" },
 	{ to: "/operator/top-ups", label: t("Top-ups"), icon: "credit", key: "2" },
 	{ to: "/operator/accounts", label: t("Accounts"), icon: "user", key: "3" },
@@ -40,7 +40,7 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 ];
 
 /** Navigation entries for a role; undefined, a viewer without an account: all entries. */
-export function destinationsFor(role: Role | undefined): readonly Destination[] {
+export function destinationsFor(role: Role | undefined): readonly MenuEntry[] {
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || can(role, right));
 }
 

@@ -1,5 +1,5 @@
 /** A choice that this browser stores; lost on a reload if the browser has no storage. */
-export const createRemembered = (name: string) => ({
+export const createStoredChoice = (name: string) => ({
 	read() {
 		try {
 			return localStorage.getItem(name) || null;

@@ -73,7 +73,7 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 }
 
 /** Returns `next` if it is a path of this site, else `/`, which opens the viewer's first page. */
-export function safeNext(next: string | null): string {
+export function safeNextPath(next: string | null): string {
 	// Rejects tabs and line breaks, which browsers ignore: `/\t/host` would lead to another site.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/";
 }

@@ -7,10 +7,10 @@ import type {
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { can, type Right } from "../console/views.ts";
 import { type AccountView, api, type Me, type PublicConfig, VIEWER_STALE } from "./api.ts";
-import { whenNotHeld } from "./held-page.ts";
+import { runWhenLeavingAllowed } from "./held-page.ts";
 import { ApiError, requestJson } from "./http.ts";
 import { followLanguage } from "./parts/switches.tsx";
-import { createRemembered } from "./remembered.ts";
+import { createStoredChoice } from "./remembered.ts";
 import { resourceCache, useAction, useResource } from "./resource.ts";
 
 /** The signed-in viewer, the selected account, and the service's configuration. */
@@ -72,7 +72,7 @@ export function SessionProvider(props: {
 			await refresh().catch(() => undefined);
 			isReading = false;
 		};
-		const leave = () => whenNotHeld(readAgain);
+		const leave = () => runWhenLeavingAllowed(readAgain);
 		// Another person signed in in a different tab: their data must not appear under this person's name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();
@@ -162,8 +162,8 @@ async function readMe(chosen: string | null): Promise<Me> {
 	}
 }
 
-const storage = createRemembered(ACCOUNT_KEY);
-const seen = createRemembered(VIEWER_KEY);
+const storage = createStoredChoice(ACCOUNT_KEY);
+const seen = createStoredChoice(VIEWER_KEY);
 
 const post = <T,>(path: string, body: unknown) => requestJson<T>(`/api/auth${path}`, body);
 

@@ -3,15 +3,15 @@ import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useEffect } from "react";
 import { brand } from "./brand.ts";
 import {
-	type Destination,
 	destinationsFor,
 	isCurrentPage,
+	type MenuEntry,
 	OPERATOR_DESTINATIONS,
 	PUBLIC_DESTINATIONS,
 } from "./navigation.ts";
 import { ActButton } from "./parts/form.tsx";
 import { Icon } from "./parts/icons.tsx";
-import { Notice, Problem } from "./parts/page.tsx";
+import { ErrorMessage, Notice } from "./parts/page.tsx";
 import { LanguageSwitch, SchemeSwitch } from "./parts/switches.tsx";
 import { useAction } from "./resource.ts";
 import { Link, navigate, useRoute } from "./router.tsx";
@@ -88,7 +88,7 @@ function ViewBanner() {
 					</span>
 					<ActButton label={t("Close the view")} onClick={() => void close.run(account.id)} />
 				</Group>
-				{close.error && <Problem error={close.error} />}
+				{close.error && <ErrorMessage error={close.error} />}
 			</Notice>
 		</Box>
 	);
@@ -155,7 +155,7 @@ function Side() {
 	);
 }
 
-function Destinations({ items }: { items: readonly Destination[] }) {
+function Destinations({ items }: { items: readonly MenuEntry[] }) {
 	const { path } = useRoute();
 	return items.map(({ to, label, icon, apart }) => {
 		const shown = { label, leftSection: <Icon name={icon} /> };
@@ -204,7 +204,7 @@ function AccountMenu() {
 					))}
 				</Menu.Dropdown>
 			</Menu>
-			{choose.error && <Problem error={choose.error} />}
+			{choose.error && <ErrorMessage error={choose.error} />}
 		</>
 	);
 }
@@ -216,7 +216,7 @@ function UserMenu() {
 	const { email } = me.user;
 	return (
 		<>
-			{leave.error && <Problem error={leave.error} />}
+			{leave.error && <ErrorMessage error={leave.error} />}
 			<Menu width={200} position="top-start" shadow="sm">
 				<Menu.Target>
 					<NavLink

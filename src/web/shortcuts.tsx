@@ -1,7 +1,7 @@
 import { Group, Stack, TextInput } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "./api.ts";
-import type { Destination } from "./navigation.ts";
+import type { MenuEntry } from "./navigation.ts";
 import { destinationsFor, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
 import { Dialog } from "./parts/dialog.tsx";
 import { Form } from "./parts/form.tsx";
@@ -104,7 +104,7 @@ interface Found {
  * Finder of pages, keys, models and requests, for pages without a search. It opens without animation and takes the
  * focus at once, so that no keystroke is lost.
  */
-function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
+function Find(props: { opened: boolean; places: readonly MenuEntry[]; onClose: () => void }) {
 	return (
 		<Dialog opened={props.opened} onClose={props.onClose} title={t("Find")} transitionProps={AT_ONCE} returnFocus>
 			<Results places={props.places} onGone={props.onClose} />
@@ -112,7 +112,7 @@ function Find(props: { opened: boolean; places: readonly Destination[]; onClose:
 	);
 }
 
-function Results({ places, onGone }: { places: readonly Destination[]; onGone: () => void }) {
+function Results({ places, onGone }: { places: readonly MenuEntry[]; onGone: () => void }) {
 	const [wanted, setWanted] = useState("");
 	const found = useFound(places, wanted.trim());
 	function go(one: Found) {
@@ -149,7 +149,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 	);
 }
 
-function useFound(places: readonly Destination[], wanted: string): Found[] {
+function useFound(places: readonly MenuEntry[], wanted: string): Found[] {
 	const account = useSession().me?.account;
 	const models = useModels();
 	const keys = useResource(account ? `keys ${account.id}` : null, () => api.keys(account?.id ?? ""));

@@ -8,11 +8,11 @@ export const newToken = (): string =>
 	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Sends a form with a token. After a lost response, a retry with the same content sends the same token. */
-export interface Attempt {
+export interface RepeatableSend {
 	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
 }
 
-export function createAttempt(): Attempt {
+export function createAttempt(): RepeatableSend {
 	/** Tokens of requests without a response, by content: a request with other content in between keeps them. */
 	const unanswered = new Map<string, string>();
 	return {
@@ -28,4 +28,4 @@ export function createAttempt(): Attempt {
 	};
 }
 
-export const useAttempt = (): Attempt => useState(createAttempt)[0];
+export const useAttempt = (): RepeatableSend => useState(createAttempt)[0];

@@ -21,7 +21,7 @@ import {
 } from "../../src/keys/key-entry.ts";
 import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
-import type { Shortage } from "../../src/ledger/slices.ts";
+import type { BudgetShortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { outcome } from "../ledger/fixture.ts";
@@ -50,7 +50,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		free: 1_000,
 		reserved: [] as NanoUsd[],
 		drawnOn: [] as (readonly string[] | undefined)[],
-		whileDrawn: (): Shortage | null => null,
+		whileDrawn: (): BudgetShortage | null => null,
 	};
 	const ledger = {
 		reserve({ budgets, reserved }: AdmittedEvent): Hold | undefined {
@@ -91,7 +91,12 @@ const UNLIMITED = {
 	...({ name: "n", state: "active", capNanoUsd: null, capPeriod: "lifetime", models: null } as const),
 	...{ requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: null },
 };
-const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
+const SHORT: BudgetShortage = {
+	budget: "acc_1",
+	needNanoUsd: nanoUsd(10),
+	availableNanoUsd: nanoUsd(0),
+	untimely: false,
+};
 const toNoon = (clock: ReturnType<typeof createManualClock>) => {
 	const DAY_MS = 86_400_000;
 	clock.advance(1.5 * DAY_MS - (clock.wallMs() % DAY_MS));
@@ -138,7 +143,7 @@ test("admission refuses a key that is revoked between its check and the reservat
 
 test("a 402 names the cap of the new day if the day ends during the draw", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
-	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
+	const lacking = (day: string): BudgetShortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
 	const days = [midnight - 1, midnight].map(dayOf);
 	state.free = 0;

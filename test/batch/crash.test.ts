@@ -6,7 +6,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { hasBatchEnded } from "../../src/batch/batch-record.ts";
 import { createBatches } from "../../src/batch/batches.ts";
 import { refundLostRequests } from "../../src/batch/lost-requests.ts";
-import { createOutcomes } from "../../src/batch/outcomes.ts";
+import { createOutcomeWriter } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { nanoUsd, ZERO_USD } from "../../src/money/nano-usd.ts";
@@ -77,7 +77,7 @@ test("a batch keeps the answer of a line that has two outcomes in one write", as
 	const file = (filename: string) => world.files.writer(owner, { purpose: "batch_output", filename });
 	const files = { output: await file("output"), error: await file("error") };
 	const deps = { books: world.books, clock: systemClock, log: silentLog, refused: new Set<string>() };
-	const outcomes = createOutcomes(deps, { batchId: id, run, ...files });
+	const outcomes = createOutcomeWriter(deps, { batchId: id, run, ...files });
 	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
 	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));
 

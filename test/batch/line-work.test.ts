@@ -6,7 +6,7 @@ import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";
 import type { OpenLine } from "../../src/batch/batch-line.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { createLineWork } from "../../src/batch/line-work.ts";
-import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
+import type { OutcomeRecord, OutcomeWriter } from "../../src/batch/outcomes.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { chatLine } from "./batch-service.ts";
@@ -15,7 +15,7 @@ function lineWork(world: {
 	lines: number;
 	claim(lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>>;
 	answer(requestUuid: string): Response | Promise<Response>;
-	add?(outcome: Outcome): void;
+	add?(outcome: OutcomeRecord): void;
 	room?(): Promise<number>;
 	clock?: Clock;
 	read?: AsyncGenerator<OpenLine, void>;
@@ -23,7 +23,11 @@ function lineWork(world: {
 	const books = {
 		claim: (_id: string, _run: number, lines: readonly ClaimedLine[]) => world.claim(lines),
 	} as Partial<BatchBooks> as BatchBooks;
-	const outcomes = { add: world.add ?? (() => {}), bytes: () => 0, pause: () => null } as Partial<Outcomes> as Outcomes;
+	const outcomes = {
+		add: world.add ?? (() => {}),
+		bytes: () => 0,
+		pause: () => null,
+	} as Partial<OutcomeWriter> as OutcomeWriter;
 	const batch = { id: "batch_1", run: 1, endpoint: "/v1/chat/completions" } as BatchRecord;
 	return createLineWork(
 		{
@@ -49,10 +53,10 @@ async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
 async function runLine(
 	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
 	statuses: readonly number[],
-): Promise<{ outcomes: Outcome[]; sent: string[] }> {
+): Promise<{ outcomes: OutcomeRecord[]; sent: string[] }> {
 	let row: string | undefined;
 	let attempt = 0;
-	const outcomes: Outcome[] = [];
+	const outcomes: OutcomeRecord[] = [];
 	const sent: string[] = [];
 	const answers = [...statuses];
 	const work = lineWork({
@@ -157,7 +161,7 @@ test("a batch whose input becomes unreadable waits for the answers to lines sent
 	const answer = Promise.withResolvers<Response>();
 	const broken = Promise.withResolvers<never>();
 	const reached = Promise.withResolvers<void>();
-	const outcomes: Outcome[] = [];
+	const outcomes: OutcomeRecord[] = [];
 	const claimed: number[] = [];
 	const work = lineWork({
 		lines: 1,

@@ -3,7 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { BatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { LineStopReason, LineWork } from "../../src/batch/line-work.ts";
-import type { Outcomes } from "../../src/batch/outcomes.ts";
+import type { OutcomeWriter } from "../../src/batch/outcomes.ts";
 import { startBatchTick } from "../../src/batch/pulse.ts";
 import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -55,7 +55,7 @@ function running(
 			log: silentLog,
 		},
 		{ ...batch, isPast },
-		{ work, outcomes: outcomes as Partial<Outcomes> as Outcomes, signal: new AbortController().signal },
+		{ work, outcomes: outcomes as Partial<OutcomeWriter> as OutcomeWriter, signal: new AbortController().signal },
 		{ graceMs: 1_000, othersWait: stuck.othersWait ?? (async () => false) },
 	);
 	return { clock, pulse, work, books, stop: () => stop, isCutOff: () => isCutOff };

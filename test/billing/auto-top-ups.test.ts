@@ -109,33 +109,30 @@ test("a console that continues after days of suspension repeats no charge", asyn
 test.each([
 	["alone", 3, undefined],
 	["after errors of Stripe", 1, { confirm: "lost", "GET payment_intents": "error" }],
-] as const)(
-	"a console paused until Stripe's idempotency keys expired charges once (%s)",
-	async (_, passes, faults) => {
-		let slept = 0;
-		for (let at = 1; ; at++) {
-			const ann = await payer();
-			await spend(ann, 90);
-			const before = slept;
-			await turn({
-				at,
-				async sleep() {
-					slept += 1;
-					stripe.cards.forgetKeys();
-					stripe.cards.upset((name) => faults?.[name as keyof typeof faults]);
-					await pass(passes);
-					stripe.cards.upset();
-					stripe.cards.forgetKeys();
-				},
-			});
-			await pass(2);
-			expect({ at, charges: charges(ann), balance: await balance(ann) }).toEqual({ at, charges: 1, balance: 110 });
-			expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
-			if (slept === before) break;
-		}
-		expect(slept).toBeGreaterThanOrEqual(10);
-	},
-);
+] as const)("a console paused until Stripe's idempotency keys expired charges once (%s)", async (_, passes, faults) => {
+	let slept = 0;
+	for (let at = 1; ; at++) {
+		const ann = await payer();
+		await spend(ann, 90);
+		const before = slept;
+		await turn({
+			at,
+			async sleep() {
+				slept += 1;
+				stripe.cards.forgetKeys();
+				stripe.cards.upset((name) => faults?.[name as keyof typeof faults]);
+				await pass(passes);
+				stripe.cards.upset();
+				stripe.cards.forgetKeys();
+			},
+		});
+		await pass(2);
+		expect({ at, charges: charges(ann), balance: await balance(ann) }).toEqual({ at, charges: 1, balance: 110 });
+		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+		if (slept === before) break;
+	}
+	expect(slept).toBeGreaterThanOrEqual(10);
+});
 
 test("a suspended account starts no automatic top-up until it is active again", async () => {
 	const ann = await payer();

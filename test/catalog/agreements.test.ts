@@ -4,8 +4,8 @@ import { billLines, maxCost, priceOf } from "../../src/admission/price.ts";
 import {
 	type Agreement,
 	agreedCard,
-	atAgreedPrice,
 	createAccountPrices,
+	modelAtAgreedPrice,
 	partsOfCard,
 	withAgreement,
 } from "../../src/catalog/agreements.ts";
@@ -76,7 +76,7 @@ test("the price agreement that started last sets the price of its models", () =>
 				for (const model of models) {
 					const terms = expected(all, model.id, atMs);
 					const priced = prices.of(model, atMs);
-					expect(priced).toEqual(atAgreedPrice(model, kept, atMs));
+					expect(priced).toEqual(modelAtAgreedPrice(model, kept, atMs));
 					expect(priced.rateCard.id).toBe(model.rateCard.id + (terms === undefined ? "" : `#${terms.id}`));
 					if (terms === undefined) expect(priced).toBe(model);
 					else if (model.batch?.rateCard)

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
 import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";
-import type { Problem } from "../../src/catalog/yaml-reader.ts";
+import type { YamlProblem } from "../../src/catalog/yaml-reader.ts";
 
 /** A minimal valid model of `tollgate.yaml`, for tests that change one field. */
 export function modelYaml(
@@ -63,7 +63,7 @@ limits:
 `;
 export const CATALOGUE_ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
 
-export function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly Problem[] {
+export function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly YamlProblem[] {
 	try {
 		parseCatalogFile(text, env);
 	} catch (error) {

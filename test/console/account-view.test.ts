@@ -1,6 +1,6 @@
 /** Operators see an account as its customer does: read-only, without secrets and files, and with an audit entry. */
 import { expect, test } from "bun:test";
-import { can, RIGHTS, type Right } from "../../src/console/members/roles.ts";
+import { RIGHTS, type Right, roleHasRight } from "../../src/console/members/roles.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { withService } from "../support/service.ts";
 import { operator, PERSON_ENV, signedUp } from "./person.ts";
@@ -38,7 +38,7 @@ test("an operator's view shows what viewers may read, and no secrets or files", 
 	for (const route of [...Object.keys(ROUTE_RULES), ...FORWARDED]) {
 		const rule = ROUTE_RULES[route];
 		const who = typeof rule === "object" ? rule[0] : (rule ?? "");
-		const isRight = who in RIGHTS && can("viewer", who as Right);
+		const isRight = who in RIGHTS && roleHasRight("viewer", who as Right);
 		const isSeen = route.startsWith("GET ") && (who === "anybody" || isRight);
 		if (route === "GET /live") continue;
 		const answer = await call(route);

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, findAlerts, notifyExpiringKeys, notifyRetiringModels } from "../../src/console/alerts/alerts.ts";
-import { can, ROLES } from "../../src/console/members/roles.ts";
+import { ROLES, roleHasRight } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
@@ -155,7 +155,7 @@ test("a project's cap is reported at 80 and 100 % of the period, over all its ke
 test("the credit page shows who gets the low-credit mail and at which balance", async () => {
 	const promise = mailedBelow("$0.50");
 	for (const role of ROLES)
-		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, can(role, "notices.get")]);
+		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, roleHasRight(role, "notices.get")]);
 	expect(promise).toContain("when the balance falls below $0.50");
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { can, type Right, ROLES, type Role } from "../../src/console/members/roles.ts";
+import { type Right, ROLES, type Role, roleHasRight } from "../../src/console/members/roles.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { LONG } from "../support/long-form.ts";
 import { withChat } from "../support/service.ts";
@@ -259,7 +259,7 @@ test("every console route allows exactly the roles in the table of rights", asyn
 	const roles = ROLES.filter((one) => one !== "owner");
 	/** The short form tests each route with one permitted and one refused role, alternating the roles. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
-		const alike = roles.filter((one) => can(one, right) === can(role, right));
+		const alike = roles.filter((one) => roleHasRight(one, right) === roleHasRight(role, right));
 		return LONG || alike[nth % alike.length] === role;
 	};
 	for (const role of roles) {
@@ -271,7 +271,7 @@ test("every console route allows exactly the roles in the table of rights", asyn
 			if (right === undefined || right === "person" || right === "anybody" || right === "operator") continue;
 			if (!isAsked(role, right, nth)) continue;
 			// Permitted calls use unknown ids, so that they change nothing.
-			const mine = can(role, right);
+			const mine = roleHasRight(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
 			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
 			const seen = { role, route, forbidden: status === 403 && body.error.code === "forbidden", fault: status === 500 };

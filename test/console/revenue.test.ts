@@ -10,7 +10,7 @@ import {
 	sampleService,
 	serviceFigures,
 } from "../../src/console/operator/revenue.ts";
-import { rollUsage } from "../../src/console/usage/usage-fold.ts";
+import { sumUsageByDay } from "../../src/console/usage/usage-fold.ts";
 import { deployedModel } from "../../src/deployments/deployed-model.ts";
 import type { DeploymentsView } from "../../src/deployments/deployments.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
@@ -272,8 +272,8 @@ test("daily revenue sums of old hours equal the requests", async () => {
 		series: await revenueSeries(statements, asked),
 		speeds: (await serviceFigures(statements, asked)).speeds,
 	};
-	await Promise.all([rollUsage(statements), rollUsage(statements)]);
-	await rollUsage(statements);
+	await Promise.all([sumUsageByDay(statements), sumUsageByDay(statements)]);
+	await sumUsageByDay(statements);
 	expect(await rows()).toBeLessThan(before.hours / 2);
 	const after = await revenueSeries(statements, asked);
 	expect(after).toEqual(before.series);

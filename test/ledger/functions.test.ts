@@ -3,7 +3,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { SettledColumns } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { type LedgerStore, NotLive } from "../../src/ledger/store.ts";
+import { InstanceNotLive, type LedgerStore } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { openTransaction } from "../support/open-transaction.ts";
@@ -159,7 +159,7 @@ test("grants, returns and flushes wait for an uncommitted closing of leases", as
 		await store.grant([wish("n", 100), wish("n-key", 100)]);
 		const { waited, outcome } = await beside(`select lease_close('n-${name}', 1, false, 10)`, () => statement(store));
 		expect([name, waited]).toEqual([name, true]);
-		if (name === "grant") expect(outcome).toBeInstanceOf(NotLive);
+		if (name === "grant") expect(outcome).toBeInstanceOf(InstanceNotLive);
 		else expect(outcome).toEqual(name === "flush" ? { late: true, fresh: 0, busy: new Set() } : new Set());
 		expect((await db.sql`select 1 from lease where instance_id = ${`n-${name}`} and state = 'open'`).length).toBe(0);
 	}

@@ -8,7 +8,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { needsBusyRow, settleBatch } from "../../src/ledger/settling.ts";
-import { LeaseExceeded, NotLive } from "../../src/ledger/store.ts";
+import { InstanceNotLive, LeaseExceeded } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
@@ -177,7 +177,7 @@ test("random repeated, aborted and cancelled statements count once and never wai
 				for (let nth = 0; nth < STEPS; nth++)
 					await step(lane.random, lane.random.pick(epochs), lane.auto, lane.client).catch((error: unknown) => {
 						const code = String((error as { code?: unknown }).code);
-						const isKnown = error instanceof LeaseExceeded || error instanceof NotLive || isDatabaseDown(error);
+						const isKnown = error instanceof LeaseExceeded || error instanceof InstanceNotLive || isDatabaseDown(error);
 						if (!isKnown && !DONE_TO_IT.has(code) && code !== "22012") throw error;
 					});
 			}),

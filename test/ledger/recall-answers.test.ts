@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
-import type { Recall } from "../../src/ledger/store.ts";
+import type { RecallRequest } from "../../src/ledger/store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { passTime } from "./scripted-store.ts";
 
 function build() {
 	const clock = createManualClock();
-	const state = { asked: [] as Recall[], answered: [] as string[], held: Promise.resolve(), looks: 0 };
+	const state = { asked: [] as RecallRequest[], answered: [] as string[], held: Promise.resolve(), looks: 0 };
 	const answers = createRecallAnswers({
 		store: {
 			recalls: async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { nextTurn } from "../../src/base/time-slice.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
-import { NotLive } from "../../src/ledger/store.ts";
+import { InstanceNotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { drawOutcome, passTime, scriptedSlices } from "./scripted-store.ts";
 
@@ -339,7 +339,7 @@ test("an instance that does not know whether a grant succeeded answers no recall
 	const drawn = drawOutcome(slices.draw(["b"], usd(10)));
 	await passTime(clock, 50);
 	// The instance is fenced off, so it never learns whether its first attempt was granted.
-	fault = new NotLive("fenced off");
+	fault = new InstanceNotLive("fenced off");
 	await passTime(clock, 200);
 	expect(await drawn).toBe("service_unavailable");
 	fault = undefined;

@@ -2,7 +2,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/time-slice.ts";
-import { createSlices, type Shortage, type Slice } from "../../src/ledger/slices.ts";
+import { type BudgetShortage, createSlices, type Slice } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { generousStore } from "../support/generous-store.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
@@ -92,7 +92,7 @@ export async function passTime(clock: ManualClock, ms: number): Promise<void> {
 }
 
 /** Outcome of a draw: null if it succeeded, else its shortage, or the code of its Fault. */
-export const drawOutcome = (drawn: Promise<Shortage | null>) =>
+export const drawOutcome = (drawn: Promise<BudgetShortage | null>) =>
 	drawn.then(
 		(shortage) => (shortage === null ? "drawn" : "refused"),
 		(error) => (error instanceof Fault ? error.code : String(error)),

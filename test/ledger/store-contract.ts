@@ -9,8 +9,8 @@ import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import {
 	type GrantReply,
 	type GrantRequest,
+	InstanceNotLive,
 	type LedgerStore,
-	NotLive,
 	type ReturnRequest,
 } from "../../src/ledger/store.ts";
 import { appendControl, entryAt } from "../cluster/fixture.ts";
@@ -193,7 +193,7 @@ export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 		return plain((await call()) ?? "done");
 	} catch (error) {
 		if (error instanceof DatabaseTimeout) throw error;
-		return error instanceof NotLive ? "not live" : "refused";
+		return error instanceof InstanceNotLive ? "not live" : "refused";
 	}
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { collectWhenNear, startMemoryReturn } from "../../src/ops/memory-return.ts";
+import { createThresholdCollector, startMemoryReturn } from "../../src/ops/memory-return.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MB = 1024 * 1024;
@@ -80,7 +80,7 @@ test("garbage is collected at once above a third of the memory, or at unknown si
 	const collect = () => {
 		state.collections += 1;
 	};
-	const near = collectWhenNear({ resident: () => state.resident, collect }, 900 * MB);
+	const near = createThresholdCollector({ resident: () => state.resident, collect }, 900 * MB);
 	for (const [resident, collections] of [
 		[250 * MB, 0],
 		[300 * MB, 0],

@@ -7,7 +7,7 @@ import type { Model, RateCard } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { DrawRequest, Ledger } from "../../src/ledger/ledger.ts";
-import type { Shortage } from "../../src/ledger/slices.ts";
+import type { BudgetShortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
@@ -134,7 +134,7 @@ async function drawWatched(
 	ledger: Ledger,
 	drawing: DrawRequest,
 	amount: NanoUsd,
-): Promise<Shortage | null> {
+): Promise<BudgetShortage | null> {
 	const { account } = drawing;
 	const budgets = budgetsOf(drawing);
 	const least = new Map(budgets.map((budget) => [budget, reachableCredit(world, budget, process)]));

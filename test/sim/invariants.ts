@@ -1,5 +1,5 @@
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import type { Shortage, Slice } from "../../src/ledger/slices.ts";
+import type { BudgetShortage, Slice } from "../../src/ledger/slices.ts";
 import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { type PendingDraw, type RequestRecord, Violation, type World } from "./world.ts";
@@ -196,7 +196,7 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 }
 
 /** Checks a refusal: credit must have been short at some moment of the call, whatever failed in between. */
-export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
+export function checkShortage(world: World, draw: PendingDraw, shortage: BudgetShortage): void {
 	// After a failover, it is unknown what epochs of the previous server hold.
 	if (world.failovers > 0) return;
 	world.count("refusals checked");

@@ -2,8 +2,8 @@ import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { NO_USAGE } from "../../src/ledger/outcome.ts";
-import type { FlushResult, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
-import { NotLive } from "../../src/ledger/store.ts";
+import type { FlushResult, GrantReply, GrantRequest, RecallRequest, ReturnRequest } from "../../src/ledger/store.ts";
+import { InstanceNotLive } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
@@ -523,7 +523,7 @@ export function createModelStore(nowMs: () => number) {
 		},
 		grant(id: string, epoch: number, requests: readonly GrantRequest[]) {
 			const state = stateOf(id, epoch);
-			if (state !== "live" && state !== "silent") throw new NotLive("the instance is not live");
+			if (state !== "live" && state !== "silent") throw new InstanceNotLive("the instance is not live");
 			const live = Math.max(1, [...instances.values()].filter((instance) => instance.state === "live").length);
 			return requests.map((request) => grantOne(id, epoch, request, live));
 		},
@@ -567,7 +567,7 @@ export function createModelStore(nowMs: () => number) {
 			}
 			return tickets;
 		},
-		recalled(id: string, epoch: number): Recall[] {
+		recalled(id: string, epoch: number): RecallRequest[] {
 			const newest = new Map<string, number>();
 			for (const { budget, ticket, instance, epoch: of } of recalls) {
 				const lease = leases.get(leaseKey(budget, id, epoch));

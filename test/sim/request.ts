@@ -1,9 +1,9 @@
 import type { Admitted } from "../../src/admission/admission.ts";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { sleep } from "../../src/base/clock.ts";
-import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
+import type { ServeDeps, ServedRequest } from "../../src/gateway/serve/context.ts";
 import type { Relay } from "../../src/gateway/serve/endpoint.ts";
-import { Streaming } from "../../src/gateway/serve/streaming.ts";
+import { RunningStream } from "../../src/gateway/serve/streaming.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import type { RequestEnding } from "../../src/ledger/event.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
@@ -177,7 +177,7 @@ async function endAnswer(
 }
 
 /** Waits, because another call of `endAnswer` is drawing credit for the excess. */
-async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
+async function untilSettled(world: World, process: SimProcess, streaming: RunningStream<never>): Promise<void> {
 	world.count("ended by another end");
 	while (streaming.state !== "settled" && !process.dead)
 		await new Promise<void>((resolve) => process.clock.after(5, resolve));
@@ -190,7 +190,7 @@ function streamOf(
 	admitted: Admitted,
 	ending: RequestEnding,
 	open: { shutDown(): void }[],
-): Streaming<never> {
+): RunningStream<never> {
 	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, units: 0 };
 	const basis = ending === "finished" ? "exact" : "estimated";
 	const deps = {
@@ -209,9 +209,9 @@ function streamOf(
 		connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
 	};
 	const relay = { bill: () => ({ ...usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" };
-	const streaming = new Streaming<never>(
+	const streaming = new RunningStream<never>(
 		deps as unknown as ServeDeps,
-		{ context, admitted } as unknown as Exchange,
+		{ context, admitted } as unknown as ServedRequest,
 		relay as unknown as Relay<never>,
 	);
 	streaming.delivery.firstMs = 1;

@@ -5,7 +5,7 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
-import { type ChatCallInput, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { type ChatCallInput, chatStream, unstreamedChat } from "../../src/upstream/chat/chat-call.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import { sameRates } from "./every-rate.ts";
@@ -75,7 +75,7 @@ export function askChat(
 	model: Model,
 	call: ChatCall,
 ): Promise<{ reply: ChatReply; replica: string }> {
-	return upstreams.call(model, chatWhole(model, call, call));
+	return upstreams.call(model, unstreamedChat(model, call, call));
 }
 
 /** Returns the default limits with a test's changes. */

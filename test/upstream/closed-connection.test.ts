@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
-import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { FetchFunction } from "../../src/upstream/call/post.ts";
 import type { StreamCall } from "../../src/upstream/call/stream.ts";
 import type { OutputChunk } from "../../src/upstream/call/stream-wire.ts";
 import { chatStream } from "../../src/upstream/chat/chat-call.ts";
@@ -25,8 +25,13 @@ const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens:
 const DONE = "data: [DONE]\n\n";
 
 /** A server of this dialect that sends the pieces and then closes the connection with an error. */
-function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = UPSTREAM_SPEC.url, send?: Fetch) {
-	const fetch: Fetch = async () => {
+function serverThatBreaks(
+	dialect: DialectName,
+	pieces: readonly string[],
+	url = UPSTREAM_SPEC.url,
+	send?: FetchFunction,
+) {
+	const fetch: FetchFunction = async () => {
 		let at = 0;
 		const body = new ReadableStream<Uint8Array>({
 			pull(controller) {
@@ -93,7 +98,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s whose connection stays ope
 			const clock = createManualClock();
 			const [events, call] = calls[name] as (typeof calls)[string];
 			let signal: AbortSignal | undefined;
-			const fetch: Fetch = async (_, { method, signal: asked }) => {
+			const fetch: FetchFunction = async (_, { method, signal: asked }) => {
 				if (method !== "POST") return new Response();
 				signal = asked as AbortSignal;
 				const start = (controller: ReadableStreamDefaultController) => {

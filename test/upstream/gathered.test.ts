@@ -1,10 +1,10 @@
 /** Requests without `stream` to servers that stream the answer anyway. */
 import { describe, expect, test } from "bun:test";
 import type { Model } from "../../src/catalog/model.ts";
-import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { FetchFunction } from "../../src/upstream/call/post.ts";
 import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
-import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
-import { completionWhole } from "../../src/upstream/completions.ts";
+import { unstreamedChat } from "../../src/upstream/chat/chat-call.ts";
+import { unstreamedCompletion } from "../../src/upstream/completions.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import { transcriptionCall } from "../../src/upstream/transcriptions.ts";
 import { chatCall } from "../support/upstream-catalog.ts";
@@ -25,7 +25,7 @@ async function ask<Reply extends CountedReply>(
 	const bytes = new TextEncoder().encode(textOf(events));
 	const size = Math.max(7, bytes.length >> 10);
 	let hungUp = false;
-	const fetch: Fetch = async (_, { method, signal: asked }) => {
+	const fetch: FetchFunction = async (_, { method, signal: asked }) => {
 		if (method !== "POST") return new Response();
 		const start = (controller: ReadableStreamDefaultController) => {
 			for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size));
@@ -46,9 +46,9 @@ async function ask<Reply extends CountedReply>(
 const chat =
 	(more: object = {}) =>
 	(model: Model) =>
-		chatWhole(model, chatCall(more), chatCall(more));
+		unstreamedChat(model, chatCall(more), chatCall(more));
 const completion = (n: number) => (model: Model) =>
-	completionWhole(model, chatCall(), {
+	unstreamedCompletion(model, chatCall(), {
 		fields: {},
 		prompt: new Prompt("x"),
 		maxOutputTokens: 9,

@@ -5,10 +5,10 @@ import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 import { createOpenCalls } from "../../src/upstream/call/guard.ts";
-import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { FetchFunction } from "../../src/upstream/call/post.ts";
 import { sendWithReplays } from "../../src/upstream/call/replay.ts";
 import { UnaryTries } from "../../src/upstream/call/unary.ts";
-import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { unstreamedChat } from "../../src/upstream/chat/chat-call.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { chatCall, limitsWith, modelOver } from "../support/upstream-catalog.ts";
@@ -138,7 +138,7 @@ test("`room` rejects when the model is removed", async () => {
 test("a batch line yields its place even in the turn in which it got the place", async () => {
 	const { pool, ask, take } = setUp(1);
 	const first = take("a");
-	const fetch: Fetch = (_url, { signal }) =>
+	const fetch: FetchFunction = (_url, { signal }) =>
 		new Promise((_, reject) => {
 			const abort = () => reject(signal?.reason);
 			if (signal?.aborted) abort();
@@ -150,7 +150,7 @@ test("a batch line yields its place even in the turn in which it got the place",
 	const deps = { clock: systemClock, fetch, openCalls: createOpenCalls(systemClock), answers, tickBarrier };
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
-	const tries = new UnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
+	const tries = new UnaryTries(deps, limits, unstreamedChat(modelOver([]), call, call));
 	const line = sendWithReplays(pool, silentLog, call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);

@@ -1,7 +1,7 @@
 /** Requests of one event-loop turn are sent at its end, except those whose client has disconnected. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
-import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { unstreamedChat } from "../../src/upstream/chat/chat-call.ts";
 import { chatCall, openChat } from "../support/upstream-catalog.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { upstreamsOver } from "../support/upstream-set.ts";
@@ -16,7 +16,9 @@ const { upstreams, model } = upstreamsOver([upstream.spec({ maxConcurrency: 1_00
 /** Starts unstreamed and streamed requests alternately, each with its own id as text. */
 function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown> {
 	const call = chatCall({ uuid, requestId: uuid, signal, prompt: [{ role: "user", content: uuid }] });
-	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
+	return nth % 2 === 0
+		? upstreams.call(model, unstreamedChat(model, call, call))
+		: openChat(upstreams, model, call).next();
 }
 
 test("each request sent in the same turn has its own body, id and accept header", async () => {

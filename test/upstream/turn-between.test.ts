@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier, nextTurn } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
-import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { FetchFunction } from "../../src/upstream/call/post.ts";
 import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
@@ -25,7 +25,7 @@ function setUp() {
 	const clock = createManualClock();
 	const sent: { body: unknown; answer: (text: string) => void }[] = [];
 	const read: string[] = [];
-	const fetch: Fetch = (_, { method, body, signal }) => {
+	const fetch: FetchFunction = (_, { method, body, signal }) => {
 		if (method !== "POST") return Promise.resolve(new Response("{}"));
 		const { promise, resolve, reject } = Promise.withResolvers<Response>();
 		if (signal?.aborted) reject(signal.reason);

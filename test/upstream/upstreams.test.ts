@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { completionWhole } from "../../src/upstream/completions.ts";
+import { unstreamedCompletion } from "../../src/upstream/completions.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import { localServer } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
@@ -124,7 +124,7 @@ describe("calls to model servers", () => {
 		const [kept, freed] = [spyOn(FormData.prototype, "append"), spyOn(FormData.prototype, "delete")];
 		const ask = () => {
 			const input = { fields: {}, prompt: prompt(), maxOutputTokens: 9, shape: { prompts: 2, n: 2 } };
-			return upstreams.call(model, completionWhole(model, chatCall(), input));
+			return upstreams.call(model, unstreamedCompletion(model, chatCall(), input));
 		};
 		expect((await ask()).reply.choices.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
 		status = 400;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
-import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { unstreamedChat } from "../../src/upstream/chat/chat-call.ts";
 import { embeddingCall } from "../../src/upstream/embeddings.ts";
 import { chatCall, type limitsWith, modelOver, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -22,7 +22,7 @@ const tickBarrier = createTickBarrier();
 
 /** Each kind of call for an unstreamed answer, with that answer. */
 const CALLS: [string, (context: CallContext) => UnaryCall<CountedReply>, object][] = [
-	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
+	["a chat", (context) => unstreamedChat(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];
 
@@ -84,7 +84,7 @@ test.each(CALLS)(
 
 test("a client's disconnect is noticed immediately in long calls and in streams", async () => {
 	const lasting = setUp();
-	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
+	const call = lasting.upstreams.call(model, unstreamedChat(model, lasting.context, chatCall()));
 	await tickBarrier();
 	lasting.clock.advance(MOMENT_MS);
 	lasting.leave();
@@ -101,7 +101,7 @@ test("a client's disconnect is noticed immediately in long calls and in streams"
 
 test("a deadline that passes before a call's timer starts ends the call", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
-	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
+	const call = upstreams.call(model, unstreamedChat(model, context, chatCall()));
 	await tickBarrier();
 	clock.advance(MOMENT_MS);
 	expect(isHungUp()).toEqual([true]);

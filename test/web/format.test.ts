@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { pageAfterSignIn } from "../../src/web/navigation.ts";
 import { readUsageFilter } from "../../src/web/range.ts";
-import { matchPath, safeNext } from "../../src/web/router.tsx";
+import { matchPath, safeNextPath } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
 import { formatAgo, formatDuration } from "../../src/web/texts.tsx";
 
@@ -31,9 +31,9 @@ test("a sign-in opens only paths of this site, never another site", () => {
 		"javascript:alert(1)",
 		"keys",
 	]) {
-		expect(safeNext(next)).toBe("/");
+		expect(safeNextPath(next)).toBe("/");
 	}
-	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
+	expect(safeNextPath("/keys?create=1")).toBe("/keys?create=1");
 });
 
 test("a sign-in opens the wanted page, else the viewer's first page", () => {

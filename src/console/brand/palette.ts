@@ -3,7 +3,7 @@ import chroma from "chroma-js";
 /** Ten shades of one colour, light to dark, and the accents of both themes. Hexadecimal, `#rrggbb`. */
 export type Palette = ReturnType<typeof createPalette>;
 
-export interface Accents {
+export interface AccentColors {
 	readonly fill: string;
 	readonly text: string;
 	readonly soft: string;

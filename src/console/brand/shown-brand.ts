@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { Fault } from "../../base/fault.ts";
-import { type Brand, DEFAULT_BRAND, type Seller } from "../../catalog/brand.ts";
+import { type Brand, DEFAULT_BRAND, type SellerDetails } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 
@@ -15,7 +15,7 @@ export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "se
 export interface OwnBrand {
 	readonly shown: ShownBrand;
 	readonly serviceName: string;
-	readonly seller: Seller | null;
+	readonly seller: SellerDetails | null;
 	readonly logo: { readonly path: string; readonly bytes: Uint8Array<ArrayBuffer>; readonly type: string } | null;
 }
 

@@ -6,7 +6,7 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { createOneTimeValues, isPagePath, type SignIn, textField } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
-import type { Claims, CompanyOidc, OidcClient, OidcSignIn } from "./company-oidc.ts";
+import type { CompanyOidc, IdTokenClaims, OidcClient, OidcSignIn } from "./company-oidc.ts";
 import { type Company, decryptClientSecret, findCompany, findOrCreatePerson } from "./company-store.ts";
 
 const VALID_MINUTES = 10;
@@ -90,7 +90,7 @@ export function companySignInPlugin(
 }
 
 /** Opens a session that reaches only the company's account and ends when the company's sign-in settings change. */
-async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: Claims) {
+async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: IdTokenClaims) {
 	const { internalAdapter } = ctx.context;
 	const entered = await findOrCreatePerson(statements, company, claims, async (person) => {
 		return (await internalAdapter.createUser({ ...person, emailVerified: true })).id;

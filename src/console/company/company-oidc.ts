@@ -79,7 +79,7 @@ export interface OidcClient {
 	readonly redirectUri: string;
 }
 
-export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
+export type IdTokenClaims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
 export type CompanyOidc = ReturnType<typeof createCompanyOidc>;
 
@@ -123,7 +123,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 			return { url: url.href, journey };
 		},
 		/** Claims of a token that the provider issued for this client and this sign-in. Throws for other tokens. */
-		async finish(client: OidcClient, journey: OidcSignIn, query: URLSearchParams): Promise<Claims> {
+		async finish(client: OidcClient, journey: OidcSignIn, query: URLSearchParams): Promise<IdTokenClaims> {
 			const { oidc, config } = await discover(client);
 			// Uses the configured origin, because the Host header of the request is the client's choice.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {

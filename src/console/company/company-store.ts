@@ -7,9 +7,9 @@ import { type Statements, toView } from "../../db/statements.ts";
 import { mapSchema } from "../../gateway/request-fields.ts";
 import { type AuditNote, auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
-import { can, ROLES, type Role } from "../members/roles.ts";
+import { ROLES, type Role, roleHasRight } from "../members/roles.ts";
 import { hashToken, newToken } from "../sign-in/token.ts";
-import type { Claims } from "./company-oidc.ts";
+import type { IdTokenClaims } from "./company-oidc.ts";
 
 const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$";
 const ROLE = t.UnionEnum(["admin", "developer", "billing", "viewer"] as const);
@@ -169,7 +169,7 @@ const providerId = ({ accountId, issuer }: Company): string => `company:${accoun
 export async function findOrCreatePerson(
 	statements: Statements,
 	company: Company,
-	claims: Claims,
+	claims: IdTokenClaims,
 	makePerson: (person: { email: string; name: string }) => Promise<string>,
 ): Promise<{ readonly userId: string } | Refusal> {
 	const email = typeof claims.email === "string" ? claims.email.trim().toLowerCase() : "";
@@ -235,14 +235,14 @@ export async function findOrCreatePerson(
 			update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner' returning user_id
 		), withdrawn as (
 			delete from invitation i using changed c
-			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${can(wanted, "members.manage")}::boolean
+			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${roleHasRight(wanted, "members.manage")}::boolean
 		)
 		select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, ${company.accountId}) from changed`;
 	return { userId };
 }
 
 /** The highest role that the claim's values grant, else the default. */
-function roleBy(company: Company, claims: Claims): CompanyRole | null {
+function roleBy(company: Company, claims: IdTokenClaims): CompanyRole | null {
 	if (company.roleClaim === null) return company.defaultRole;
 	const claim = Object.hasOwn(claims, company.roleClaim) ? claims[company.roleClaim] : undefined;
 	const values = new Set(Array.isArray(claim) ? claim : [claim]);

@@ -3,11 +3,11 @@ import type { AppendedEntry } from "../../cluster/control-log.ts";
 import { waitForAllInstances } from "../../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
-import { type AuditNote, noteOutcome } from "../../ops/audit.ts";
+import { type AuditNote, recordAuditOutcome } from "../../ops/audit.ts";
 import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 
-export interface Actor {
+export interface AuditContext {
 	readonly connection: Connection;
 	noted(action: AuditAction, detail?: Record<string, unknown>): AuditNote;
 }
@@ -25,7 +25,7 @@ export interface Fence {
 
 /** Waits until every live instance has applied the control entry. `act` is the audit entry that records the result. */
 export type WaitForFence = (
-	actor: Pick<Actor, "connection">,
+	actor: Pick<AuditContext, "connection">,
 	entry: AppendedEntry,
 	act?: AuditNote | null,
 ) => Promise<Fence>;
@@ -46,7 +46,7 @@ export function createFence(deps: {
 			const { pending, ...everywhere } = await waitForAllInstances(deps, entry, DEADLINE_MS);
 			deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
 			const fence = { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
-			if (act !== null) await noteOutcome(deps.statements, act, fence);
+			if (act !== null) await recordAuditOutcome(deps.statements, act, fence);
 			return fence;
 		} finally {
 			connection.setIdleTimeout(IDLE_TIMEOUT_S);

@@ -19,7 +19,7 @@ import { accountRoutes, PAGE_QUERY, type Parts, parseAmount, USD_FIELD } from ".
 import { ConsoleError } from "../console-error.ts";
 import type { PermittedMember } from "../console-session.ts";
 import { belongsToMember, readRole } from "../members/member-keys.ts";
-import { can, scopeForRole } from "../members/roles.ts";
+import { roleHasRight, scopeForRole } from "../members/roles.ts";
 import { checkCapRaise } from "./cap-raise.ts";
 import type { Fence } from "./fence-view.ts";
 import { type KeyView, keyView, readHeldCredit, readKeyView } from "./key-view.ts";
@@ -82,7 +82,7 @@ async function checkChange(
 ): Promise<void> {
 	await checkCapRaise(parts, request, key, settings);
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
-	if (!can(parts.sessions.account(request).role, "projects.change"))
+	if (!roleHasRight(parts.sessions.account(request).role, "projects.change"))
 		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
 			param: "projectId",
 		});

@@ -13,7 +13,7 @@ import type { PermittedMember } from "../console-session.ts";
 import { claimIdOnPage, TOKEN_FIELD } from "../page-claim.ts";
 import { countWithin } from "../rate-counter.ts";
 import { hashToken, newToken } from "../sign-in/token.ts";
-import { can, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
+import { ROLE_LABELS, ROLES, type Role, rightToManage, roleHasRight, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
 	readonly id: string;
@@ -98,7 +98,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 }
 
 async function withdrawInvitation(statements: Statements, accountId: string, id: string, by: Role, act?: AuditNote) {
-	const owners = can(by, "owners.manage");
+	const owners = roleHasRight(by, "owners.manage");
 	const rows = await statements`
 		with gone as (
 			delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id
@@ -159,7 +159,7 @@ export function invitationRoutes(
 			"/invitations",
 			async ({ member, request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer, role } = member;
-				if (body.role === "owner" && !can(role, "owners.manage")) throw ownersOnly();
+				if (body.role === "owner" && !roleHasRight(role, "owners.manage")) throw ownersOnly();
 				const act = member.noted("member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
 				const planned = await plannedInvitation(parts, member, body);

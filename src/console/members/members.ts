@@ -9,7 +9,7 @@ import type { PermittedMember } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { listInvitations, ownersOnly } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, readRole, revokeKeysMadeBy } from "./member-keys.ts";
-import { can, ROLES, type Role, rolesJson } from "./roles.ts";
+import { ROLES, type Role, roleHasRight, rolesJson } from "./roles.ts";
 
 const PAGE_MEMBERS = 500;
 
@@ -47,8 +47,8 @@ export async function changeMember(
 	{ userId, by, role }: { userId: string; by: string; role: Role | null },
 	act?: AuditNote,
 ): Promise<void> {
-	const keepsInviting = role !== null && can(role, "members.manage");
-	const keepsOwners = role !== null && can(role, "owners.manage");
+	const keepsInviting = role !== null && roleHasRight(role, "members.manage");
+	const keepsOwners = role !== null && roleHasRight(role, "owners.manage");
 	const overOwners = rolesJson("owners.manage");
 	const overOthers = rolesJson("members.manage");
 	// Locks owners first and in a fixed order, so that two owners cannot remove each other concurrently.
@@ -139,8 +139,8 @@ async function change(
 	const { accountId, viewer, role: own, noted } = member;
 	await checkMember(statements, accountId, userId);
 	const before = await readRole(statements, accountId, userId);
-	if (!can(own, "owners.manage") && (before === "owner" || role === "owner")) throw ownersOnly();
-	const keepsKeys = role !== null && can(role, "keys.change");
+	if (!roleHasRight(own, "owners.manage") && (before === "owner" || role === "owner")) throw ownersOnly();
+	const keepsKeys = role !== null && roleHasRight(role, "keys.change");
 	const keys = keepsKeys ? [] : await keysMadeBy(statements, accountId, userId);
 	if (keys.length > 0 && choice === undefined)
 		throw new ConsoleError(

@@ -4,7 +4,7 @@
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
-export type Scope = "all" | "own";
+export type RightScope = "all" | "own";
 
 export const ROLE_LABELS = {
 	owner: "Owner",
@@ -17,7 +17,7 @@ export const ROLE_LABELS = {
 interface RightRow {
 	/** Text that follows "may …" on pages. */
 	readonly says: string;
-	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
+	readonly roles: Partial<Readonly<Record<Role, RightScope>>>;
 }
 
 const EVERYBODY = { owner: "all", admin: "all", developer: "all", billing: "all", viewer: "all" } as const;
@@ -51,10 +51,10 @@ export type Right = keyof typeof TABLE;
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
 /** Objects for which the role has the right; undefined: none. A role of a later version has no rights. */
-export const scopeForRole = (role: Role, right: Right): Scope | undefined => RIGHTS[right].roles[role];
+export const scopeForRole = (role: Role, right: Right): RightScope | undefined => RIGHTS[right].roles[role];
 
-export const can = (role: Role, right: Right): boolean => scopeForRole(role, right) !== undefined;
+export const roleHasRight = (role: Role, right: Right): boolean => scopeForRole(role, right) !== undefined;
 
 export const rightToManage = (role: Role): Right => (role === "owner" ? "owners.manage" : "members.manage");
 
-export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => can(role, right)));
+export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => roleHasRight(role, right)));

@@ -6,7 +6,7 @@ import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { accountRoutes, type Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { can } from "../members/roles.ts";
+import { roleHasRight } from "../members/roles.ts";
 import { TOKEN_FIELD } from "../page-claim.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
@@ -174,7 +174,7 @@ async function noticesOf({ statements, sessions }: Parts<"statements" | "session
 		mail: setting?.mail ?? null,
 		hasWebhook: setting?.webhook_url != null,
 		/** Null unless the member is an owner or admin, because some URLs contain secrets. */
-		webhookUrl: can(role, "account.change") ? (setting?.webhook_url ?? null) : null,
+		webhookUrl: roleHasRight(role, "account.change") ? (setting?.webhook_url ?? null) : null,
 		/** Subscribed events: sent to the webhook, and by mail to roles with `notices.get`. */
 		events: setting?.events ?? [],
 		items: rows.map(({ triedAt, nextAt, ...row }) => ({

@@ -16,7 +16,7 @@ import { ZERO_USD } from "../../money/nano-usd.ts";
 import { PAGE_QUERY, type Parts, parseAmount, REASON_FIELD, USD_FIELD } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { readBalance } from "../credit/credit.ts";
-import type { Actor, Fence } from "../keys/fence-view.ts";
+import type { AuditContext, Fence } from "../keys/fence-view.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -48,7 +48,7 @@ export async function listAdjustments(
 /** Waits until all instances have the booked prices; null if no price was booked. */
 export async function priceFence(
 	{ statements, fence }: Parts<"statements" | "fence">,
-	actor: Pick<Actor, "connection">,
+	actor: Pick<AuditContext, "connection">,
 	{ kind, state }: Pick<Adjustment, "kind" | "state">,
 ): Promise<Fence | null> {
 	return kind === "price" && state === "booked" ? fence(actor, await newestControlEntry(statements)) : null;

@@ -1,7 +1,7 @@
 import type { APIError } from "better-auth/api";
 import type { Statements } from "../../db/statements.ts";
 import { countWithin, subtractCount } from "../rate-counter.ts";
-import type { Device } from "./auth-device.ts";
+import type { KnownBrowser } from "./auth-device.ts";
 import { signInError } from "./sign-in-error.ts";
 
 export type AttemptLimits = ReturnType<typeof createAttemptLimits>;
@@ -52,7 +52,7 @@ export function createAttemptLimits(statements: Statements) {
 
 export function passwordLimits(
 	who: { readonly email: string; readonly userId: string | undefined },
-	from: { readonly address: string; readonly device: Device | null },
+	from: { readonly address: string; readonly device: KnownBrowser | null },
 ): AttemptLimit[] {
 	if (from.device !== null && who.userId !== undefined && from.device.userIds.includes(who.userId))
 		return [{ what: "passwords from device", subject: `${from.device.id} ${who.userId}`, ...FROM_ONE }];
@@ -69,7 +69,7 @@ export function passwordAgainLimits(sessionId: string): AttemptLimit[] {
 /** Limits of codes. `challenge` identifies the sign-in or session that requires the code. */
 export function codeLimits(
 	who: { readonly userId: string; readonly challenge: string },
-	device: Device | null,
+	device: KnownBrowser | null,
 	when: { challengeUsedUp: () => Promise<void>; personUsedUp: () => Promise<void> },
 ): AttemptLimit[] {
 	const isKnown = device?.userIds.includes(who.userId) ?? false;

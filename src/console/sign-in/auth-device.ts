@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { GenericEndpointContext } from "better-auth";
 
 /** A browser in which the person signed in before, recognized by a signed cookie. */
-export interface Device {
+export interface KnownBrowser {
 	readonly id: string;
 	readonly userIds: readonly string[];
 }
@@ -14,7 +14,7 @@ const MARK = "device";
 const KEPT_S = 400 * 24 * 3600;
 const PEOPLE_MAX = 5;
 
-export async function readDevice(ctx: GenericEndpointContext): Promise<Device | null> {
+export async function readDevice(ctx: GenericEndpointContext): Promise<KnownBrowser | null> {
 	const value = await ctx.getSignedCookie(ctx.context.createAuthCookie(COOKIE).name, ctx.context.secret);
 	return typeof value === "string" ? deviceIn(value) : null;
 }
@@ -23,7 +23,7 @@ export async function readDevice(ctx: GenericEndpointContext): Promise<Device | 
 export function deviceOf(
 	{ headers }: Request,
 	{ createAuthCookie, secret }: Pick<GenericEndpointContext["context"], "createAuthCookie" | "secret">,
-): Device | null {
+): KnownBrowser | null {
 	const signed = new Bun.CookieMap(headers.get("cookie") ?? "").get(createAuthCookie(COOKIE).name) ?? "";
 	const at = signed.lastIndexOf(".");
 	const value = signed.slice(0, Math.max(0, at));
@@ -32,7 +32,7 @@ export function deviceOf(
 	return given.length === signature.length && timingSafeEqual(given, signature) ? deviceIn(value) : null;
 }
 
-function deviceIn(value: string): Device | null {
+function deviceIn(value: string): KnownBrowser | null {
 	const [mark, id = "", ...userIds] = value.split("~");
 	return mark === MARK && id !== "" ? { id, userIds } : null;
 }

@@ -15,6 +15,6 @@ export async function rebuildUsage(statements: Statements): Promise<number | nul
 }
 
 /** Sums old hours of the service's usage per day, which limits the number of rows. */
-export async function rollUsage(statements: Statements): Promise<void> {
+export async function sumUsageByDay(statements: Statements): Promise<void> {
 	await statements`select usage_roll()`;
 }

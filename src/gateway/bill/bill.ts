@@ -9,7 +9,7 @@ import { jsonUsd, type NanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, toFault } from "../error-body.ts";
-import type { Exchange, ServeDeps } from "../serve/context.ts";
+import type { ServeDeps, ServedRequest } from "../serve/context.ts";
 
 /** Upper limit of a learnt token estimate, as a multiple of the estimate from the output's size. */
 const LEARNT_FACTOR_MAX = 2;
@@ -111,7 +111,7 @@ export function settledBill(event: SettledEvent): Bill {
 }
 
 /** Settles an admitted request that failed, without a charge. Does nothing if the request is already settled. */
-export function settleFailedRequest(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
+export function settleFailedRequest(deps: ServeDeps, { context, admitted }: ServedRequest, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
 	const [ending, status] = [endingForError(error), faultStatus(toFault(error))];

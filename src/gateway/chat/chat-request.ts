@@ -7,7 +7,7 @@ import type { RawJson } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { ChatChunk, ChatReply } from "../../upstream/chat/chat-answer.ts";
-import { chatStream, chatWhole } from "../../upstream/chat/chat-call.ts";
+import { chatStream, unstreamedChat } from "../../upstream/chat/chat-call.ts";
 import { Prompt } from "../../upstream/prompt.ts";
 import { generatedText } from "../generated-text.ts";
 import {
@@ -145,6 +145,6 @@ export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
 	read: ({ value, raw, leftOut }, model) => readChatRequest(value, model, raw, leftOut),
-	whole: chatWhole,
+	whole: unstreamedChat,
 	stream: chatStream,
 });

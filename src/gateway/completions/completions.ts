@@ -5,7 +5,7 @@ import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionChunk, CompletionReply } from "../../upstream/completions.ts";
-import { completionStream, completionWhole } from "../../upstream/completions.ts";
+import { completionStream, unstreamedCompletion } from "../../upstream/completions.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
 import { generatedText } from "../generated-text.ts";
@@ -122,6 +122,6 @@ export const completions = generatedText<CompletionInput, CompletionReply, Compl
 	idPrefix: "cmpl",
 	object: { whole: "text_completion", chunk: "text_completion" },
 	read: ({ value }, model) => readCompletionRequest(value, model),
-	whole: completionWhole,
+	whole: unstreamedCompletion,
 	stream: completionStream,
 });

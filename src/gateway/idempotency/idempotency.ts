@@ -14,13 +14,13 @@ import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import { readShortAnswer, recordStream } from "./recorded-stream.ts";
-import type { Claim, ClaimOutcome, Claims, RunningClaims } from "./running.ts";
-import { createSeal, hashClaimId, type Seal, type StoredAnswer } from "./seal.ts";
+import type { ClaimOutcome, ClaimStore, IdempotencyClaim, RunningClaims } from "./running.ts";
+import { type AnswerCipher, createAnswerCipher, hashClaimId, type StoredAnswer } from "./seal.ts";
 
 /** A request that has claimed its `Idempotency-Key` and whose answer is not recorded yet. */
 export interface ClaimedRequest {
-	readonly claim: Claim;
-	readonly seal: Seal;
+	readonly claim: IdempotencyClaim;
+	readonly seal: AnswerCipher;
 	readonly connection: Connection;
 }
 
@@ -49,7 +49,7 @@ const PAUSE_MS_MAX = 1_000;
  * hours. A failed or aborted request is charged for the delivered output, and runs again if it is repeated.
  */
 export function createIdempotency(deps: {
-	claims: Claims;
+	claims: ClaimStore;
 	running: RunningClaims;
 	admission: Pick<Admission, "checkOpen">;
 	bodyReads: BodyReads;
@@ -60,7 +60,7 @@ export function createIdempotency(deps: {
 	const { running, unreadAnswers, clock } = deps;
 	const copies = createBodyMemory({ limits: () => COPY_LIMITS });
 	const waits = createFairPool({ size: () => WAITING_MAX, share: () => WAITING_SHARE });
-	const passed = (body: Uint8Array, { accountId }: Claim, connection: Connection) =>
+	const passed = (body: Uint8Array, { accountId }: IdempotencyClaim, connection: Connection) =>
 		unreadAnswers.passedBytes(body, { accountId, connection });
 
 	return {
@@ -81,7 +81,7 @@ export function createIdempotency(deps: {
 			const bytes = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 			// Claims belong to an API key, not to an account, because an account's keys may have different rights.
 			const id = hashClaimId(key.id, header);
-			const seal = await createSeal(readBearerText(request.headers), header, id);
+			const seal = await createAnswerCipher(readBearerText(request.headers), header, id);
 			const proof = seal.proof(new URL(request.url).pathname, bytes, request.headers.get("content-type"));
 			const claim = { id, accountId: key.accountId, proof, requestUuid: uuid };
 			const outcome = await claimOrWait({ ...deps, waits }, claim, connection);
@@ -149,8 +149,8 @@ export function createIdempotency(deps: {
 
 /** Claims the key; waits up to a minute if its first request is running. Fault service_unavailable without Postgres. */
 async function claimOrWait(
-	{ claims, running, clock, waits }: { claims: Claims; running: RunningClaims; clock: Clock; waits: FairPool },
-	claim: Claim,
+	{ claims, running, clock, waits }: { claims: ClaimStore; running: RunningClaims; clock: Clock; waits: FairPool },
+	claim: IdempotencyClaim,
 	connection: Connection,
 ): Promise<ClaimOutcome> {
 	const untilMs = clock.monotonicMs() + WAIT_MS_MAX;
@@ -173,7 +173,7 @@ async function claimOrWait(
 	}
 }
 
-async function claimed(claims: Claims, running: RunningClaims, claim: Claim): Promise<ClaimOutcome> {
+async function claimed(claims: ClaimStore, running: RunningClaims, claim: IdempotencyClaim): Promise<ClaimOutcome> {
 	try {
 		return await claims.claim(claim);
 	} catch (cause) {
@@ -211,7 +211,7 @@ function replayOf({ status, headers }: StoredAnswer, body: BodyInit): Response {
 	return new Response(body, { status, headers: replay });
 }
 
-function keep(running: RunningClaims, claim: Claim, seal: Seal, answer: StoredAnswer): void {
+function keep(running: RunningClaims, claim: IdempotencyClaim, seal: AnswerCipher, answer: StoredAnswer): void {
 	const isKept = answer.body.length <= ANSWER_BYTES_MAX;
 	(isKept ? seal.seal(answer) : Promise.resolve(null)).then(
 		(sealed) => running.keep(claim, sealed),

@@ -21,8 +21,8 @@ const TRIED_AGAIN_MAX = 10_000;
 const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
-export function createRunningClaims({ claims, clock, log }: { claims: Claims; clock: Clock; log: Log }) {
-	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
+export function createRunningClaims({ claims, clock, log }: { claims: ClaimStore; clock: Clock; log: Log }) {
+	const open = new SlotMap<{ claim: IdempotencyClaim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
 	/** Number of claims being deleted. It has its own limit, so that deletions do not block retries of outcomes. */
@@ -41,7 +41,7 @@ export function createRunningClaims({ claims, clock, log }: { claims: Claims; cl
 		});
 	}
 
-	async function write(claim: Claim, statement: () => Promise<void>): Promise<void> {
+	async function write(claim: IdempotencyClaim, statement: () => Promise<void>): Promise<void> {
 		const untilMs = clock.monotonicMs() + TRIED_MS_MAX;
 		for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
 			try {
@@ -55,7 +55,7 @@ export function createRunningClaims({ claims, clock, log }: { claims: Claims; cl
 		log.warn("an idempotency key's outcome could not be written down", { request: claim.requestUuid });
 	}
 
-	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
+	function end(claim: IdempotencyClaim, bytes: number, statement: () => Promise<void>): void {
 		const running = open.get(claim.id);
 		if (running?.claim !== claim) return;
 		// A further end of the same claim is ignored. Repeated requests that wait for `ended` get this outcome.
@@ -76,7 +76,7 @@ export function createRunningClaims({ claims, clock, log }: { claims: Claims; cl
 	}
 
 	/** Deletes a claim repeatedly: its insert may still commit, although its request never ran. */
-	async function releaseRepeatedly(claim: Claim): Promise<void> {
+	async function releaseRepeatedly(claim: IdempotencyClaim): Promise<void> {
 		takenBack += 1;
 		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
 		for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
@@ -89,20 +89,20 @@ export function createRunningClaims({ claims, clock, log }: { claims: Claims; cl
 	}
 
 	return {
-		begin(claim: Claim) {
+		begin(claim: IdempotencyClaim) {
 			open.set(claim.id, { claim, ended: Promise.withResolvers() });
 		},
 		/** Ends a claim with its encrypted answer. null: the answer is not kept. Idempotent. */
-		keep(claim: Claim, sealed: Uint8Array | null) {
+		keep(claim: IdempotencyClaim, sealed: Uint8Array | null) {
 			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
 		/** Deletes a claim, so that a repeated request runs. */
-		release(claim: Claim) {
+		release(claim: IdempotencyClaim) {
 			end(claim, 0, () => claims.release(claim));
 		},
 		/** Deletes a claim whose insert had an unknown result, until the insert cannot be running any more. */
-		takeBack(claim: Claim) {
+		takeBack(claim: IdempotencyClaim) {
 			if (takenBack < TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
 		},
 		/** The claim with this id if its request runs in this process; `ended` resolves when its outcome is written. */
@@ -119,7 +119,7 @@ export function createRunningClaims({ claims, clock, log }: { claims: Claims; cl
 	};
 }
 
-export interface Claim {
+export interface IdempotencyClaim {
 	/** Id of the claim: a hex digest from which neither the API key nor the header can be derived. */
 	readonly id: string;
 	readonly accountId: string;
@@ -149,7 +149,7 @@ interface ClaimRow {
 	sealed: Uint8Array | null;
 }
 
-export type Claims = ReturnType<typeof createPgClaims>;
+export type ClaimStore = ReturnType<typeof createPgClaims>;
 
 export function createPgClaims(
 	deps: {
@@ -161,7 +161,7 @@ export function createPgClaims(
 ) {
 	const { statements, instanceLease, clock } = deps;
 	return {
-		async claim({ id, accountId, proof, requestUuid }: Claim): Promise<ClaimOutcome> {
+		async claim({ id, accountId, proof, requestUuid }: IdempotencyClaim): Promise<ClaimOutcome> {
 			const epoch = instanceLease.present()?.epoch;
 			assert(epoch !== undefined, "claims are made by an instance that is live");
 			const [row] = await statements<ClaimRow>`
@@ -179,12 +179,12 @@ export function createPgClaims(
 			return { state: outcome };
 		},
 		/** Stores the encrypted answer. null: the answer is not kept. */
-		async keep({ id, requestUuid }: Claim, sealed: Uint8Array | null): Promise<void> {
+		async keep({ id, requestUuid }: IdempotencyClaim, sealed: Uint8Array | null): Promise<void> {
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
 		/** Deletes the claim of a failed request, so that a repeated request runs. */
-		async release({ id, requestUuid }: Claim): Promise<void> {
+		async release({ id, requestUuid }: IdempotencyClaim): Promise<void> {
 			await statements`
 				delete from idempotency_claim k
 				where k.id = ${id} and k.request_id = ${requestUuid}::uuid and k.state = 'running'`;

@@ -6,14 +6,14 @@ export interface StoredAnswer {
 }
 
 /** Encryption of one claim's answer; needs the customer's API key and the `Idempotency-Key` header. */
-export type Seal = Awaited<ReturnType<typeof createSeal>>;
+export type AnswerCipher = Awaited<ReturnType<typeof createAnswerCipher>>;
 
 const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
 /** Derives keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
-export async function createSeal(secret: string, header: string, claimId: string) {
+export async function createAnswerCipher(secret: string, header: string, claimId: string) {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
 	const derive = async (purpose: string) => {

@@ -1,7 +1,7 @@
 /** Schemas of responses, by their names in the OpenAPI document. Tests check real responses against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
-import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-text-answers.ts";
+import { Basis, Cost, Count, exact, fieldsAs, oneOf, orNull, Seconds, Text, Usd } from "./openapi-text-answers.ts";
 
 export { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
 
@@ -29,8 +29,8 @@ const AudioUsage = Type.Union([
 	exact({ type: Type.Literal("duration"), seconds: Count, ...charged }),
 	exact({
 		type: Type.Literal("tokens"),
-		...each(Count, "input_tokens", "output_tokens", "total_tokens"),
-		input_token_details: exact(each(Count, "text_tokens", "audio_tokens")),
+		...fieldsAs(Count, "input_tokens", "output_tokens", "total_tokens"),
+		input_token_details: exact(fieldsAs(Count, "text_tokens", "audio_tokens")),
 		...charged,
 	}),
 ]);
@@ -45,7 +45,7 @@ export const VerboseTranscription = exact({
 			id: Count,
 			text: Text,
 			tokens: Type.Array(Count),
-			...each(Float, "seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"),
+			...fieldsAs(Float, "seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"),
 		}),
 	),
 	words: Type.Optional(Type.Array(exact({ word: Text, start: Float, end: Float }))),
@@ -59,10 +59,10 @@ export const TranscriptionEvent = Type.Union([
 
 export const Images = exact({
 	created: Seconds,
-	data: Type.Array(exact(each(Type.Optional(Text), "b64_json", "url", "revised_prompt"))),
+	data: Type.Array(exact(fieldsAs(Type.Optional(Text), "b64_json", "url", "revised_prompt"))),
 	usage: exact({
-		...each(Count, "input_tokens", "output_tokens", "total_tokens", "images"),
-		input_tokens_details: exact(each(Count, "text_tokens", "image_tokens")),
+		...fieldsAs(Count, "input_tokens", "output_tokens", "total_tokens", "images"),
+		input_tokens_details: exact(fieldsAs(Count, "text_tokens", "image_tokens")),
 		...charged,
 	}),
 });
@@ -78,17 +78,17 @@ export const Ranking = exact({
 
 const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars per unit." });
 const Pricing = exact(
-	each(Rate, "prompt", "completion", "input_cache_read", "request", "image", "audio_second", "search"),
+	fieldsAs(Rate, "prompt", "completion", "input_cache_read", "request", "image", "audio_second", "search"),
 );
 export const Model = exact({
-	...each(Text, "id", "owned_by", "name"),
+	...fieldsAs(Text, "id", "owned_by", "name"),
 	object: Type.Literal("model"),
 	created: Seconds,
 	kind: oneOf("chat", "embedding", "transcription", "image", "rerank"),
-	...each(Count, "context_length", "max_output_tokens"),
+	...fieldsAs(Count, "context_length", "max_output_tokens"),
 	supported_parameters: Type.Array(Text),
 	modes: Type.Array(oneOf("chat", "completions", "batch")),
-	architecture: exact({ modality: Text, ...each(Type.Array(Text), "input_modalities", "output_modalities") }),
+	architecture: exact({ modality: Text, ...fieldsAs(Type.Array(Text), "input_modalities", "output_modalities") }),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
 	/** Null for a route, because each of its models has its own rate card. */
@@ -102,14 +102,14 @@ export const Model = exact({
 export const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 
 const capped = {
-	...each(orNull(Float), "limit", "limit_remaining"),
+	...fieldsAs(orNull(Float), "limit", "limit_remaining"),
 	limit_reset: orNull(oneOf("daily", "weekly", "monthly")),
-	...each(orNull(Usd), "cap_usd", "remaining_usd"),
+	...fieldsAs(orNull(Usd), "cap_usd", "remaining_usd"),
 	cap_period: oneOf("lifetime", "day", "week", "month"),
 	cap_spent_usd: Usd,
 	cap_renews_at: orNull(Type.String({ format: "date-time" })),
 	models: orNull(Type.Array(Text)),
-	limits: exact(each(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute")),
+	limits: exact(fieldsAs(orNull(Count), "requests_per_minute", "concurrency", "tokens_per_minute")),
 };
 export const Key = exact({
 	data: exact({
@@ -117,15 +117,15 @@ export const Key = exact({
 		...capped,
 		usage: Float,
 		is_free_tier: Type.Literal(false),
-		...each(Usd, "spent_usd", "held_usd"),
+		...fieldsAs(Usd, "spent_usd", "held_usd"),
 		expires_at: orNull(Type.String({ format: "date-time" })),
-		project: orNull(exact({ ...each(Text, "id", "name"), ...capped })),
+		project: orNull(exact({ ...fieldsAs(Text, "id", "name"), ...capped })),
 	}),
 });
 export const Credits = exact({
 	data: exact({
-		...each(Float, "total_credits", "total_usage"),
-		...each(Usd, "balance_usd", "available_usd", "held_usd", "spent_usd"),
+		...fieldsAs(Float, "total_credits", "total_usage"),
+		...fieldsAs(Usd, "balance_usd", "available_usd", "held_usd", "spent_usd"),
 	}),
 });
 export const RequestUsage = exact({
@@ -143,7 +143,7 @@ export const RequestUsage = exact({
 	http_status: orNull(Type.Integer()),
 	usage: orNull(
 		exact({
-			...each(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
+			...fieldsAs(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
 			prompt_tokens_details: exact({ cached_tokens: Count }),
 			completion_tokens_details: exact({ reasoning_tokens: Count }),
 			units: Type.Integer({ minimum: 0, description: "Audio seconds, images or searches." }),
@@ -151,7 +151,7 @@ export const RequestUsage = exact({
 	),
 	cost_usd: orNull(Usd),
 	reserved_usd: Usd,
-	...each(orNull(Text), "rate_card", "batch_id"),
+	...fieldsAs(orNull(Text), "rate_card", "batch_id"),
 });
 
 export const UsageList = exact({
@@ -160,10 +160,10 @@ export const UsageList = exact({
 		exact({
 			object: Type.Literal("usage.sum"),
 			day: Type.Optional(Type.String({ description: "Date in UTC: `2027-01-31`. Absent unless grouped by day." })),
-			...each(Type.Optional(Text), "model", "key_id"),
-			...each(Type.Optional(orNull(Text)), "project_id", "project_name", "key_name"),
-			...each(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens"),
-			...each(Count, "reasoning_tokens", "total_tokens"),
+			...fieldsAs(Type.Optional(Text), "model", "key_id"),
+			...fieldsAs(Type.Optional(orNull(Text)), "project_id", "project_name", "key_name"),
+			...fieldsAs(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens"),
+			...fieldsAs(Count, "reasoning_tokens", "total_tokens"),
 			cost_usd: Usd,
 		}),
 	),
@@ -180,7 +180,7 @@ const listOf = <T extends ReturnType<typeof exact>>(data: T) =>
 	exact({
 		object: Type.Literal("list"),
 		data: Type.Array(data),
-		...each(orNull(Text), "first_id", "last_id"),
+		...fieldsAs(orNull(Text), "first_id", "last_id"),
 		has_more: Type.Boolean(),
 	});
 
@@ -192,18 +192,18 @@ export const Batch = exact({
 	errors: orNull(
 		exact({
 			object: Type.Literal("list"),
-			data: Type.Array(exact({ ...each(Text, "code", "message"), param: orNull(Text), line: orNull(Count) })),
+			data: Type.Array(exact({ ...fieldsAs(Text, "code", "message"), param: orNull(Text), line: orNull(Count) })),
 		}),
 	),
-	...each(Text, "input_file_id", "completion_window"),
+	...fieldsAs(Text, "input_file_id", "completion_window"),
 	status: oneOf("validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"),
-	...each(orNull(Text), "output_file_id", "error_file_id"),
-	...each(Seconds, "created_at", "expires_at"),
-	...each(orNull(Seconds), "in_progress_at", "finalizing_at", "completed_at", "failed_at", "expired_at"),
-	...each(orNull(Seconds), "cancelling_at", "cancelled_at"),
-	request_counts: exact(each(Count, "total", "completed", "failed")),
+	...fieldsAs(orNull(Text), "output_file_id", "error_file_id"),
+	...fieldsAs(Seconds, "created_at", "expires_at"),
+	...fieldsAs(orNull(Seconds), "in_progress_at", "finalizing_at", "completed_at", "failed_at", "expired_at"),
+	...fieldsAs(orNull(Seconds), "cancelling_at", "cancelled_at"),
+	request_counts: exact(fieldsAs(Count, "total", "completed", "failed")),
 	usage: exact({
-		...each(Count, "input_tokens", "output_tokens", "total_tokens"),
+		...fieldsAs(Count, "input_tokens", "output_tokens", "total_tokens"),
 		input_tokens_details: exact({ cached_tokens: Count }),
 		output_tokens_details: exact({ reasoning_tokens: Count }),
 	}),
@@ -218,7 +218,7 @@ const FileObject = exact({
 	id: Text,
 	object: Type.Literal("file"),
 	bytes: Count,
-	...each(Seconds, "created_at", "expires_at"),
+	...fieldsAs(Seconds, "created_at", "expires_at"),
 	filename: Text,
 	purpose: oneOf("batch", "batch_output"),
 	status: Type.Literal("processed"),
@@ -263,9 +263,9 @@ export const Status = exact({
 
 const ErrorAnswer = exact({
 	error: exact({
-		...each(Text, "message", "type", "code"),
+		...fieldsAs(Text, "message", "type", "code"),
 		param: orNull(Text),
-		...each(Type.Optional(Usd), "available_usd", "held_usd", "required_usd"),
+		...fieldsAs(Type.Optional(Usd), "available_usd", "held_usd", "required_usd"),
 		affordable_max_tokens: Type.Optional(Count),
 	}),
 });

@@ -2,7 +2,7 @@
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
+export const fieldsAs = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
 	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
 export const oneOf = <Values extends readonly string[]>(...values: Values) =>
 	Type.Unsafe<Values[number]>(Type.Union(values.map((value) => Type.Literal(value))));
@@ -20,7 +20,7 @@ export const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "U
 export const Seconds = Type.Integer({ description: "Unix time." });
 
 const Usage = exact({
-	...each(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
+	...fieldsAs(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
 	prompt_tokens_details: exact({ cached_tokens: Count }),
 	completion_tokens_details: exact({ reasoning_tokens: Count }),
 	cost: Cost,
@@ -35,8 +35,8 @@ const Annotation = Type.Union([
 	exact({
 		type: Type.Literal("url_citation"),
 		url_citation: exact({
-			...each(Count, "start_index", "end_index"),
-			...each(Text, "url", "title"),
+			...fieldsAs(Count, "start_index", "end_index"),
+			...fieldsAs(Text, "url", "title"),
 			content: Type.Optional(Text),
 		}),
 	}),
@@ -59,7 +59,7 @@ const others = {
 		Type.Array(
 			exact({
 				type: Type.String({ pattern: "^reasoning\\." }),
-				...each(text, "text", "summary", "data", "signature", "id", "format"),
+				...fieldsAs(text, "text", "summary", "data", "signature", "id", "format"),
 				index: Type.Optional(Count),
 			}),
 			{ description: "Send it back unchanged with its message in the next request." },

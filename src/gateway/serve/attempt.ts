@@ -6,7 +6,7 @@ import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
 import { coverExcess, createOutcome, settledBill, settleFailedRequest } from "../bill/bill.ts";
 import { answerHeaders } from "../headers.ts";
-import { createCallContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
+import { createCallContext, type RequestContext, type ServeDeps, type ServedRequest } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { withBatchRates } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
@@ -89,7 +89,7 @@ async function answer<
 	context.isAdmitted = true;
 	context.trace?.admitted({ id: context.uuid, requestId, model: model.id, account: key.accountId, key: key.id });
 	const createdS = Math.floor(deps.clock.wallMs() / 1000);
-	const exchange: Exchange<Input> = { context, model, input, admitted, createdS };
+	const exchange: ServedRequest<Input> = { context, model, input, admitted, createdS };
 	let silence = input.stream === true ? undefined : deps.clients.silentConnections.begin(connection);
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint, exchange);

@@ -5,7 +5,7 @@ import type { FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
-import type { Digest, KeyDigest } from "../../keys/secret.ts";
+import type { DigestFunction, KeyDigest } from "../../keys/secret.ts";
 import type { Connection } from "../connection.ts";
 
 /** Returns a request's key; a promise only if the key is not in memory. */
@@ -19,7 +19,7 @@ export function createAuthenticate(
 	deps: {
 		keyring: Pick<Keyring, "peek">;
 		keyLoadLimiter: KeyLoadLimiter;
-		digest: Digest;
+		digest: DigestFunction;
 		failedAttempts: FailedAttempts;
 		clock: Clock;
 	},

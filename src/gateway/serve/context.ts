@@ -28,15 +28,15 @@ export interface ServeDeps {
 	readonly idempotency?: Idempotency;
 	readonly admission: Admission;
 	readonly upstreams: Upstreams;
-	readonly clients: ClientSide;
-	readonly telemetry: Telemetry;
+	readonly clients: ClientServices;
+	readonly telemetry: RequestTelemetry;
 	readonly clock: Clock;
 }
 
 /** The current catalogue, and the models' speeds, by which a route can order its models. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
-export interface ClientSide {
+export interface ClientServices {
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
 	readonly unreadAnswers: UnreadAnswers;
@@ -44,7 +44,7 @@ export interface ClientSide {
 	readonly silentConnections: SilentConnections;
 }
 
-export interface Telemetry {
+export interface RequestTelemetry {
 	readonly log: Log;
 	readonly traces?: Traces | undefined;
 	/** Counts refused requests, and gaps between events of streams. */
@@ -78,7 +78,7 @@ export function requestLogFields(context: RequestContext, key = context.key): Lo
 }
 
 /** An admitted request, which is settled exactly once. */
-export interface Exchange<Input = unknown> {
+export interface ServedRequest<Input = unknown> {
 	readonly context: RequestContext;
 	readonly model: Model;
 	/** The request after its check, reduced to fields that the model supports. */
@@ -89,7 +89,7 @@ export interface Exchange<Input = unknown> {
 
 export function createCallContext<Input extends { readonly stream?: boolean }>(
 	{ upstreams }: Pick<ServeDeps, "upstreams">,
-	{ context, model, input, admitted }: Exchange<Input>,
+	{ context, model, input, admitted }: ServedRequest<Input>,
 	{ promptOf }: { promptOf?(input: Input): string },
 	signal: AbortSignal,
 ): CallContext {

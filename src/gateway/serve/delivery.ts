@@ -9,7 +9,7 @@ const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
 /** Counts of the stream's delivered output, and the output that the last journal record covers. */
-export class Delivery {
+export class DeliveredOutput {
 	bytes = 0;
 	chunks = 0;
 	/** Tokens estimated from the replica's finished streams; undefined if too few, or if the server counts tokens. */
@@ -30,8 +30,8 @@ export class Delivery {
  * Counts chunks before they are sent, and records an upper bound of their cost in the journal. Throws without counting
  * them if the journal refuses the record.
  */
-export function deliver<Chunk extends OutputChunk>(
-	delivery: Delivery,
+export function recordDelivery<Chunk extends OutputChunk>(
+	delivery: DeliveredOutput,
 	admitted: Admitted,
 	relay: Relay<Chunk>,
 	chunks: readonly Chunk[],
@@ -58,7 +58,7 @@ export function deliver<Chunk extends OutputChunk>(
 
 /** Records the next upper bound in the journal if the last recorded bound no longer covers the output. */
 function record<Chunk>(
-	delivery: Delivery,
+	delivery: DeliveredOutput,
 	{ hold }: Admitted,
 	relay: Relay<Chunk>,
 	usage: ReportedUsage | undefined,

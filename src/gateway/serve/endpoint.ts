@@ -13,7 +13,7 @@ import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import type { ByteCounter } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
-import type { Exchange } from "./context.ts";
+import type { ServedRequest } from "./context.ts";
 
 export interface RequestBody {
 	readonly value: Readonly<Record<string, unknown>>;
@@ -64,18 +64,18 @@ export interface InferenceEndpoint<
 }
 
 export interface WholeAnswer<Input, Reply extends CountedReply> {
-	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
+	call(exchange: ServedRequest<Input>, context: CallContext): UnaryCall<Reply>;
 	/** Called once per admitted request, when the request will not be sent to another server. */
 	over?(input: Input): void;
-	bill(exchange: Exchange<Input>, reply: Reply): Bill;
+	bill(exchange: ServedRequest<Input>, reply: Reply): Bill;
 	/** Body of the answer: an object to serialize, or text, complete or in pieces. */
-	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
+	write(exchange: ServedRequest<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
 	contentType?(input: Input): string;
 }
 
 export interface StreamedAnswer<Input, Chunk> {
-	call(exchange: Exchange<Input>, context: CallContext): StreamCall<Chunk>;
-	relay(exchange: Exchange<Input>): Relay<Chunk>;
+	call(exchange: ServedRequest<Input>, context: CallContext): StreamCall<Chunk>;
+	relay(exchange: ServedRequest<Input>): Relay<Chunk>;
 }
 
 export interface Relay<Chunk> {

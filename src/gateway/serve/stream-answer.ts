@@ -8,21 +8,21 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultStatus, toFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
 import { answerHeaders } from "../headers.ts";
-import { createCallContext, type Exchange, requestLogFields, type ServeDeps } from "./context.ts";
-import { deliver } from "./delivery.ts";
+import { createCallContext, requestLogFields, type ServeDeps, type ServedRequest } from "./context.ts";
+import { recordDelivery } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
-import { Streaming } from "./streaming.ts";
+import { RunningStream } from "./streaming.ts";
 
 /** Streams an admitted request. Before the status is sent, a failure settles and rejects; later it becomes an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "promptOf">,
-	exchange: Exchange<Input>,
+	exchange: ServedRequest<Input>,
 ): Promise<Response> {
 	const { streamed } = endpoint;
 	assert(streamed !== undefined, "an endpoint without streams reads no request for one");
 	const { connection, requestId } = exchange.context;
-	const streaming = new Streaming(deps, exchange, streamed.relay(exchange));
+	const streaming = new RunningStream(deps, exchange, streamed.relay(exchange));
 	try {
 		const abort = new AbortController();
 		streaming.abort = abort;
@@ -54,7 +54,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 }
 
 /** Throws if the stream was settled (the client left or the process stopped) before its status was sent. */
-function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
+function stopIfSettled<Chunk>(streaming: RunningStream<Chunk>): void {
 	if (streaming.isOver) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
@@ -78,10 +78,10 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 /** Body of the response, written to the socket without a queue. A class, because it allocates less than closures. */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
-	readonly #streaming: Streaming<Chunk>;
+	readonly #streaming: RunningStream<Chunk>;
 	readonly #arrived: boolean;
 
-	constructor(streaming: Streaming<Chunk>, arrived: boolean) {
+	constructor(streaming: RunningStream<Chunk>, arrived: boolean) {
 		this.#streaming = streaming;
 		this.#arrived = arrived;
 	}
@@ -109,7 +109,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 }
 
 /** Relays the stream: at most one write per read from the upstream server. Never rejects. */
-async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
+async function pump<Chunk extends OutputChunk>(streaming: RunningStream<Chunk>): Promise<void> {
 	const { upstream, first, admitted } = streaming;
 	const { hold } = admitted;
 	try {
@@ -150,24 +150,24 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 
 /** Counts the chunks, records their cost in the journal, and returns their text. */
 function take<Chunk extends OutputChunk>(
-	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
+	{ deps, context, admitted, relay, delivery }: RunningStream<Chunk>,
 	upstream: AnswerStream<Chunk>,
 	chunks: readonly Chunk[],
 ): string {
-	deliver(delivery, admitted, relay, chunks, upstream);
+	recordDelivery(delivery, admitted, relay, chunks, upstream);
 	delivery.firstMs ??= deps.clock.monotonicMs() - context.startedMs;
 	return relay.chunks(chunks);
 }
 
 /** Ends a complete stream. The settlement is durable before the last bytes are sent. */
-async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
+async function finish<Chunk>(streaming: RunningStream<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
 	const settled = streaming.settle("finished", 200, (bill) => (ended = end(streaming, bill)));
 	if (settled) await settled;
 	await ended;
 }
 
-async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void> {
+async function end<Chunk>(streaming: RunningStream<Chunk>, bill: Bill): Promise<void> {
 	const { deps, relay, context, admitted } = streaming;
 	const { hold } = admitted;
 	try {

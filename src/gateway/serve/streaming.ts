@@ -8,8 +8,8 @@ import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from ".
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, stoppingFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
-import { type Exchange, type RequestContext, requestLogFields, type ServeDeps } from "./context.ts";
-import { Delivery } from "./delivery.ts";
+import { type RequestContext, requestLogFields, type ServeDeps, type ServedRequest } from "./context.ts";
+import { DeliveredOutput } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
@@ -37,14 +37,14 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 const ONCE = { once: true } as const;
 
 /** A streamed answer. Handles the client's disconnect and the stop of the process, too. */
-export class Streaming<Chunk> implements OpenStream, EventListenerObject {
+export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	/** The fields of the Exchange that are needed until the end, so that the request itself can be freed. */
+	/** The fields of the admitted request that are needed until the end, so that the request itself can be freed. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
-	readonly delivery = new Delivery();
+	readonly delivery = new DeliveredOutput();
 	/** Aborts the upstream call before its first event; undefined after the first event. */
 	abort: AbortController | undefined = undefined;
 	state: StreamState = "opening";
@@ -67,7 +67,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	isListening = false;
 	slot = 0;
 
-	constructor(deps: ServeDeps, { context, admitted }: Exchange, relay: Relay<Chunk>) {
+	constructor(deps: ServeDeps, { context, admitted }: ServedRequest, relay: Relay<Chunk>) {
 		this.deps = deps;
 		this.limits = deps.catalog.limits();
 		this.context = context;

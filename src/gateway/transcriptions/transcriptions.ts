@@ -13,7 +13,7 @@ import {
 import { type Bill, limitedCount, limitedPromptUsage, type OutputSize, unitBill } from "../bill/bill.ts";
 import { readForm } from "../body/bytes-body.ts";
 import { errorBody } from "../error-body.ts";
-import type { Exchange } from "../serve/context.ts";
+import type { ServedRequest } from "../serve/context.ts";
 import type { InferenceEndpoint, Relay } from "../serve/endpoint.ts";
 import { type AudioDuration, audioDuration } from "./audio-duration.ts";
 import {
@@ -66,12 +66,12 @@ function isJson({ format }: TranscriptionRequest): boolean {
 }
 
 /** Requests segments for subtitles, which the gateway writes: some servers do not support subtitle formats. */
-function requestOf({ input }: Exchange<TranscriptionInput>) {
+function requestOf({ input }: ServedRequest<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
 }
 
-function objectOf({ input, model }: Exchange<TranscriptionInput>, reply: TranscriptionReply, bill: Bill): object {
+function objectOf({ input, model }: ServedRequest<TranscriptionInput>, reply: TranscriptionReply, bill: Bill): object {
 	const usage = audioUsage(model, bill);
 	if (input.format === "json") return { text: reply.text, usage };
 	return {
@@ -124,7 +124,7 @@ const DONE = "data: [DONE]\n\n";
 const eventOf = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 
 /** Writes a streamed transcription as OpenAI's events and computes its charge. */
-function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionInput>): Relay<TranscriptionChunk> {
+function transcriptionRelay({ model, input, admitted }: ServedRequest<TranscriptionInput>): Relay<TranscriptionChunk> {
 	const { duration } = input;
 	const { upperBound } = admitted.request;
 	let text = "";

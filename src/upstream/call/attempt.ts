@@ -15,10 +15,10 @@ import {
 	type CallDeps,
 	cancelBody,
 	isReachable,
+	isSentWithTick,
+	type PostContext,
 	postUpstream,
-	type Sender,
 	type UpstreamPost,
-	waitsForTick,
 } from "./post.ts";
 
 /** Processor time assumed for sending a character of a long body. */
@@ -49,7 +49,7 @@ export interface CallContext {
  * One call to a replica. Occupies a place and a connection until the first of `succeed`, `fail` and `close`. A class,
  * because it allocates fewer objects per request than closures.
  */
-export class Attempt implements GuardOptions, Sender {
+export class Attempt implements GuardOptions, PostContext {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
 	readonly limits: ServiceLimits;
@@ -118,7 +118,7 @@ export class Attempt implements GuardOptions, Sender {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
 		this.#accept = accept;
-		if (waitsForTick(post)) return this.#deps.tickBarrier();
+		if (isSentWithTick(post)) return this.#deps.tickBarrier();
 		return typeof post.body === "string"
 			? waitForTurn(this.#asking().accountId, post.body.length * CHAR_MS, true)
 			: undefined;

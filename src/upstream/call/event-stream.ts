@@ -4,7 +4,7 @@ import { nextTurn } from "../../base/time-slice.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { crashFailure, serverFailure, type UpstreamFailure } from "./failure.ts";
-import { beginsEvents, bodySource, type OpenedBody, openBody, readText } from "./read-answer.ts";
+import { bodySource, isEventStream, type OpenedBody, openBody, readText } from "./read-answer.ts";
 import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, OutputChunk, ReadResult, StreamWire } from "./stream-wire.ts";
 
@@ -176,7 +176,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (response.body === null) throw crashFailure("an answer without a body");
 		const isEvents = (response.headers.get("content-type") ?? "").includes("event-stream");
 		const opened = isEvents ? { source: bodySource(response), first: undefined } : await openBody(response);
-		if (isEvents || beginsEvents(opened)) {
+		if (isEvents || isEventStream(opened)) {
 			this.open(opened);
 			attempt.handedOver();
 			return undefined;

@@ -11,11 +11,11 @@ import { readRetryAfter, unreadableAnswer } from "./failure.ts";
 import type { OpenCalls } from "./guard.ts";
 import { readBytes } from "./read-answer.ts";
 
-export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+export type FetchFunction = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
 export interface CallDeps {
 	readonly clock: Clock;
-	readonly fetch: Fetch;
+	readonly fetch: FetchFunction;
 	readonly openCalls: OpenCalls;
 	readonly answers: AnswerMemory;
 	readonly tickBarrier: TickBarrier;
@@ -32,7 +32,7 @@ export interface UpstreamPost {
 
 export type AcceptType = "application/json" | "text/event-stream";
 
-export interface Sender {
+export interface PostContext {
 	readonly replica: Replica;
 	readonly requestUuid: string;
 	readonly signal: AbortSignal;
@@ -47,7 +47,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
 /** True if the request waits for other requests of its event-loop turn and is sent together with them. */
-export function waitsForTick({ body }: UpstreamPost): boolean {
+export function isSentWithTick({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
@@ -57,7 +57,7 @@ export function waitsForTick({ body }: UpstreamPost): boolean {
  */
 export function postUpstream(
 	deps: CallDeps,
-	sender: Sender,
+	sender: PostContext,
 	post: UpstreamPost,
 	accept: AcceptType,
 ): Promise<Response> {

@@ -36,7 +36,7 @@ export async function openBody(response: Response): Promise<OpenedBody> {
 /** First characters of event fields and comments. No JSON text begins with them. */
 const EVENTS_BEGIN = /^\s*[deir:]/;
 
-export function beginsEvents({ first }: OpenedBody): boolean {
+export function isEventStream({ first }: OpenedBody): boolean {
 	return first !== undefined && EVENTS_BEGIN.test(new TextDecoder().decode(first.subarray(0, 64)));
 }
 
@@ -47,7 +47,7 @@ export type ReservesBytes = (bytes: number) => undefined | Promise<void>;
  * Returns the parsed JSON (undefined if invalid) and, for a long body, its length (otherwise 0). Throws UpstreamFailure
  * `failed` above `bytesMax`. Calls `takes` only for long bodies.
  */
-export async function readLong(
+export async function readLongAnswer(
 	response: Response,
 	bytesMax: number,
 	takes: ReservesBytes,

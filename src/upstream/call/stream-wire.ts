@@ -29,7 +29,7 @@ export interface StreamWire<Chunk> {
 }
 
 /** Joins the chunks of a server that streams although an unstreamed answer was requested. */
-export interface Gathering<Answer, Chunk = OutputChunk> {
+export interface StreamGatherer<Answer, Chunk = OutputChunk> {
 	readonly wire: StreamWire<Chunk>;
 	/** Adds a chunk. Returns an upper bound of the bytes that are kept of it. */
 	add(chunk: Chunk): number;

@@ -12,23 +12,23 @@ import { isErrorBody, serverFailure, UpstreamFailure, unreadableAnswer } from ".
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import {
 	ANSWER_BYTES_MAX,
-	beginsEvents,
 	hasShortBody,
+	isEventStream,
 	LINE_ANSWER_BYTES_MAX,
 	type OpenedBody,
 	openBody,
-	readLong,
+	readLongAnswer,
 	SHORT_ANSWER_BYTES,
 } from "./read-answer.ts";
 import type { RequestTries } from "./replay.ts";
-import type { Gathering } from "./stream-wire.ts";
+import type { StreamGatherer } from "./stream-wire.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
 	/** Largest answer in bytes; default 64 MB. For batch lines at most 8 MB. */
 	readonly bytesMax?: number;
 	/** Reads JSON that is not an error; long lists in time slices. Throws UpstreamFailure for an unexpected format. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
-	readonly gather?: () => Gathering<Answer>;
+	readonly gather?: () => StreamGatherer<Answer>;
 }
 
 export interface PostSender {
@@ -134,9 +134,9 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 		} else {
 			// If the body's length is declared, it must wait for memory before it is opened.
 			if (gather !== undefined && !response.headers.has("content-length")) opened = await openBody(response);
-			if (opened === undefined || !beginsEvents(opened)) parsed = await this.#readLong(response, bytesMax, opened);
+			if (opened === undefined || !isEventStream(opened)) parsed = await this.#readLong(response, bytesMax, opened);
 		}
-		if (parsed === undefined && gather !== undefined && opened !== undefined && beginsEvents(opened))
+		if (parsed === undefined && gather !== undefined && opened !== undefined && isEventStream(opened))
 			return this.#gathered(attempt, opened, gather(), bytesMax);
 		if (parsed === undefined) throw unreadableAnswer("an answer that is not JSON");
 		const object = asObject(parsed);
@@ -147,7 +147,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 	async #gathered<Answer>(
 		attempt: Attempt,
 		opened: OpenedBody,
-		gathering: Gathering<Answer>,
+		gathering: StreamGatherer<Answer>,
 		bytesMax: number,
 	): Promise<Answer> {
 		const { guard } = attempt;
@@ -171,7 +171,7 @@ export class UnaryTries<Reply extends CountedReply> implements RequestTries<Repl
 
 	async #readLong(response: Response, bytesMax: number, opened: OpenedBody | undefined): Promise<unknown> {
 		const { signal } = this.#underWay().guard;
-		const { value, bytes } = await readLong(response, bytesMax, (more) => this.#take(more, signal), opened);
+		const { value, bytes } = await readLongAnswer(response, bytesMax, (more) => this.#take(more, signal), opened);
 		this.#longBytes += bytes;
 		return value;
 	}

@@ -57,7 +57,7 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 	};
 }
 
-export function chatWhole(model: Model, context: CallContext, input: ChatCallInput): UnaryCall<ChatReply> {
+export function unstreamedChat(model: Model, context: CallContext, input: ChatCallInput): UnaryCall<ChatReply> {
 	return new WholeChat(model, context, input);
 }
 

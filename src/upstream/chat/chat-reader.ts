@@ -40,7 +40,7 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 	}
 }
 
-/** Longer events are always parsed. Shorter events need no check by `hasTooMuch`. */
+/** Longer events are always parsed. Shorter events need no check by `exceedsWireLimits`. */
 const CHARS_MAX = 4 * 1024;
 /** The fast path is given up after this many remembered events that matched no later event. */
 const UNUSED_MAX = 4;

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { isRefused } from "../call/failure.ts";
-import type { Fetch } from "../call/post.ts";
+import type { FetchFunction } from "../call/post.ts";
 import type { Replica, ReplicaHealth } from "./replica.ts";
 
 interface Watch {
@@ -26,7 +26,7 @@ const JITTER_SHARE = 0.2;
 
 /** Sends health requests periodically to replicas without recent answers, and marks replicas up or down. */
 export function createHealthMonitor(
-	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
+	deps: { clock: Clock; log: Log; fetch: FetchFunction; changed: (modelId: string) => void },
 	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
 ) {
 	const { clock, log } = deps;
@@ -114,7 +114,7 @@ export function createHealthMonitor(
 
 /** True for a live server: a status below 500, or 501. Some servers lack the path, others require a key. */
 async function ask(
-	fetch: Fetch,
+	fetch: FetchFunction,
 	replica: Replica,
 	signal: AbortSignal,
 ): Promise<"up" | "refused" | "failing" | "silent"> {

@@ -1,7 +1,7 @@
 import { LinkedQueue } from "../../base/linked-queue.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { Replica } from "./replica.ts";
-import type { Waiter } from "./ticket.ts";
+import type { PlaceWaiter } from "./ticket.ts";
 
 /** A caller that waits for a place for batch lines. */
 export interface PlaceWatcher {
@@ -66,7 +66,7 @@ export function createPatientCalls() {
 			return false;
 		},
 		/** Waiting batch lines in order. They are served after all other requests. */
-		waiting: new LinkedQueue<Waiter>(),
+		waiting: new LinkedQueue<PlaceWaiter>(),
 		watching: new LinkedQueue<PlaceWatcher>(),
 	};
 }

@@ -18,7 +18,7 @@ import {
 	noUsableReplicaFault,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
-import { type AcquireOptions, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
+import { type AcquireOptions, type PlaceWaiter, Ticket, type TicketOwner } from "./ticket.ts";
 
 export type Pool = ReturnType<typeof createPool>;
 
@@ -40,7 +40,7 @@ export function createPool({ clock }: { clock: Clock }, options: { limits: () =>
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
 	const held = new CounterMap();
-	const lines = createFairLines<Waiter>(
+	const lines = createFairLines<PlaceWaiter>(
 		({ options }) => options.accountId,
 		(accountId) => held.of(accountId),
 	);
@@ -52,7 +52,7 @@ export function createPool({ clock }: { clock: Clock }, options: { limits: () =>
 	let looksAgain = false;
 
 	const hasUsable = ({ exclude, accountId }: Asking) => hasUsableReplica(replicas, exclude, accountId);
-	const sendAway = (waiter: Waiter) => waiter.refuse(noUsableReplicaFault(replicas, waiter.options.accountId));
+	const sendAway = (waiter: PlaceWaiter) => waiter.refuse(noUsableReplicaFault(replicas, waiter.options.accountId));
 
 	/**
 	 * Returns a free place, or a promise for one. Fault `service_unavailable` if no replica is usable; `overloaded` if
@@ -239,12 +239,12 @@ export function createPool({ clock }: { clock: Clock }, options: { limits: () =>
 /** Waits in the queue until the request is served, refused or aborted; `end` refuses it. */
 function ticketLater(
 	wanted: AcquireOptions,
-	others: { add(waiter: Waiter): QueueNode<Waiter>; delete(node: QueueNode<Waiter>): void },
+	others: { add(waiter: PlaceWaiter): QueueNode<PlaceWaiter>; delete(node: QueueNode<PlaceWaiter>): void },
 	end: (refuse: (fault: Error) => void) => () => void = () => () => {},
 ): Promise<Ticket> {
 	return new Promise((resolve, reject) => {
-		let node: QueueNode<Waiter> | undefined;
-		const waiter: Waiter = {
+		let node: QueueNode<PlaceWaiter> | undefined;
+		const waiter: PlaceWaiter = {
 			options: wanted,
 			serve(ticket) {
 				leave();

@@ -35,7 +35,7 @@ export interface ReplicaView {
 }
 
 /** True if requests are sent to the replica, as shown to customers. */
-export function takesCalls({
+export function isReplicaServing({
 	health,
 	breaker,
 	draining,

@@ -18,7 +18,7 @@ export interface AcquireOptions {
 	readonly onAsked?: (() => void) | undefined;
 }
 
-export interface Waiter {
+export interface PlaceWaiter {
 	readonly options: AcquireOptions;
 	readonly serve: (ticket: Ticket) => void;
 	readonly refuse: (fault: Error) => void;

@@ -8,7 +8,7 @@ import { BalanceFigures, KEY_COLUMN, ledgerColumns, topUpColumns } from "../part
 import { FenceNotice } from "../parts/dialog.tsx";
 import { CheckField, SearchField, TextField, useField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
-import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
+import { DetailList, Empty, ErrorMessage, LoadState, Page, Panel, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
 import { CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
@@ -113,7 +113,7 @@ export function AccountPage({ id }: { id: string }) {
 				)
 			}
 		>
-			{view.error && <Problem error={view.error} />}
+			{view.error && <ErrorMessage error={view.error} />}
 			<LoadState of={detail} height={320} />
 			{fence && <FenceNotice fence={fence} done={t("In effect on all instances")} />}
 			{data && <Detail data={data} />}

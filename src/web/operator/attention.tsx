@@ -9,7 +9,7 @@ import { resourceCache, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { formatCount, rich, showUsd, t } from "../texts.tsx";
 import { type OperatorSummary, operatorApi, type PaymentFinding, type PendingAdjustment } from "./api.ts";
-import { ACCOUNT_COLUMN, type Review, reasonField, reviewButtons, useDecision } from "./decision.tsx";
+import { ACCOUNT_COLUMN, type RowDecision, reasonField, reviewButtons, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
 import { AgreedPrices, termsText } from "./prices.tsx";
 import { ReviewTable } from "./top-ups.tsx";
@@ -104,7 +104,7 @@ export const CheckState = ({ ok }: { ok: boolean }) => (
 );
 
 function AdjustmentPanel(props: { rows: readonly PendingAdjustment[]; onDecided: () => void }) {
-	const [dialog, choose] = useDecision<Review<PendingAdjustment>>(
+	const [dialog, choose] = useDecision<RowDecision<PendingAdjustment>>(
 		({ row, isConfirm }) => ({
 			title: isConfirm ? t("Confirm the adjustment") : t("Reject the adjustment"),
 			about: (

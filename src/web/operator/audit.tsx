@@ -5,7 +5,7 @@ import { FilterSelect } from "../parts/filters.tsx";
 import { Form } from "../parts/form.tsx";
 import { Empty, Page } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Timestamp, Truncated } from "../parts/text.tsx";
+import { Timestamp, TruncatedText } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd, t } from "../texts.tsx";
@@ -34,7 +34,7 @@ export function AuditPage() {
 				empty={<Empty title={t("No entries match.")} />}
 				columns={[
 					{ label: t("Time"), lead: true, render: (row) => <Timestamp atMs={row.atMs} form="log" /> },
-					{ label: t("Actor"), clip: true, long: true, render: (row) => <Truncated text={actorText(row)} /> },
+					{ label: t("Actor"), clip: true, long: true, render: (row) => <TruncatedText text={actorText(row)} /> },
 					{
 						label: t("Action"),
 						render: (row) => (

@@ -59,14 +59,14 @@ function DecisionDialog(props: Decision & { onClose: () => void }) {
 
 export const reasonField = () => ({ label: t("Reason"), description: t("Saved in the audit log") });
 
-export interface Review<Row> {
+export interface RowDecision<Row> {
 	readonly row: Row;
 	readonly isConfirm: boolean;
 }
 
 /** Confirm and reject buttons, for rows that await a decision. */
 export const reviewButtons =
-	<Row,>(choose: (review: Review<Row>) => void, isOpen: (row: Row) => boolean = () => true) =>
+	<Row,>(choose: (review: RowDecision<Row>) => void, isOpen: (row: Row) => boolean = () => true) =>
 	(row: Row) =>
 		isOpen(row) && (
 			<Group gap={6} wrap="nowrap" justify="flex-end">

@@ -9,10 +9,10 @@ import { TextField, useField } from "../parts/fields.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Empty, Page, State } from "../parts/page.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Day, RelativeTime, Truncated } from "../parts/text.tsx";
+import { Day, RelativeTime, TruncatedText } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
-import { type Attempt, useAttempt } from "../token.ts";
+import { type RepeatableSend, useAttempt } from "../token.ts";
 import { type ManagementKeyRow, operatorApi } from "./api.ts";
 import { useDecision } from "./decision.tsx";
 
@@ -52,7 +52,7 @@ export function ManagementKeysPage() {
 				{...fromList(list)}
 				empty={<Empty title={t("No management keys yet.")} />}
 				columns={[
-					{ label: t("Name"), lead: true, render: (key) => <Truncated text={key.name} /> },
+					{ label: t("Name"), lead: true, render: (key) => <TruncatedText text={key.name} /> },
 					KEY_COLUMN,
 					{
 						label: t("State"),
@@ -63,7 +63,7 @@ export function ManagementKeysPage() {
 					{
 						label: t("Created by"),
 						clip: true,
-						render: (key) => <Truncated text={key.madeByEmail ?? t("Command line")} />,
+						render: (key) => <TruncatedText text={key.madeByEmail ?? t("Command line")} />,
 					},
 					{
 						label: t("Expires"),
@@ -87,7 +87,7 @@ export function ManagementKeysPage() {
 	);
 }
 
-function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated: () => void }) {
+function CreateDialog(props: { attempt: RepeatableSend; onClose: () => void; onCreated: () => void }) {
 	const name = useField();
 	const [scopes, setScopes] = useState<string[]>([]);
 	const ends = useField();

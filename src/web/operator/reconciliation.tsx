@@ -1,5 +1,5 @@
 import { ActButton } from "../parts/form.tsx";
-import { capitalize, Empty, Notice, Page, Problem } from "../parts/page.tsx";
+import { capitalize, Empty, ErrorMessage, Notice, Page } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
 import { Amount, Timestamp } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -24,7 +24,7 @@ export function ReconciliationPage() {
 			lead={t("Ledger checks run at start, on a schedule and on demand.")}
 			aside={<ActButton label={t("Check now")} look="main" action={check} />}
 		>
-			{check.error && <Problem error={check.error} />}
+			{check.error && <ErrorMessage error={check.error} />}
 			{runs.data?.greenSinceMs && (
 				<Notice kind="ok">
 					{t("All checks have passed since {since}.", { since: formatDateTime(runs.data.greenSinceMs) })}

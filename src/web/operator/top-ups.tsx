@@ -9,7 +9,7 @@ import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { inSentence, isolatedText, showUsd, t } from "../texts.tsx";
 import { type OperatorTopUp, operatorApi } from "./api.ts";
-import { ACCOUNT_COLUMN, type Review, reviewButtons, useDecision } from "./decision.tsx";
+import { ACCOUNT_COLUMN, type RowDecision, reviewButtons, useDecision } from "./decision.tsx";
 
 const STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
@@ -41,7 +41,7 @@ export function TopUpsPage() {
 
 export function ReviewTable(props: TableRows<OperatorTopUp> & { onDecided: () => void; empty?: ReactNode }) {
 	const { onDecided, empty, ...table } = props;
-	const [dialog, choose] = useDecision<Review<OperatorTopUp>>(
+	const [dialog, choose] = useDecision<RowDecision<OperatorTopUp>>(
 		({ row, isConfirm }) => (isConfirm ? confirmation(row) : rejection(row)),
 		onDecided,
 	);

@@ -8,7 +8,7 @@ import { Notice } from "../parts/page.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { formatCount, plural, rich, t } from "../texts.tsx";
-import type { Attempt } from "../token.ts";
+import type { RepeatableSend } from "../token.ts";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ async function readBatch(file: File): Promise<BatchFile | undefined> {
 /** Dialog that shows what the file contains, before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
-	attempt: Attempt;
+	attempt: RepeatableSend;
 	onClose: () => void;
 	onStarted: (id: string) => void;
 }) {

@@ -2,9 +2,9 @@ import { Box, Progress } from "@mantine/core";
 import { useState } from "react";
 import { api, type BatchView } from "../api.ts";
 import { ActButton, DownloadButton } from "../parts/form.tsx";
-import { DetailList, Empty, LoadState, Notice, Page, Panel, Problem, State } from "../parts/page.tsx";
+import { DetailList, Empty, ErrorMessage, LoadState, Notice, Page, Panel, State } from "../parts/page.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
-import { Amount, CopyableId, RelativeTime, Timestamp, Truncated } from "../parts/text.tsx";
+import { Amount, CopyableId, RelativeTime, Timestamp, TruncatedText } from "../parts/text.tsx";
 import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -72,14 +72,14 @@ const COLUMNS: readonly Column<BatchView>[] = [
 		clip: true,
 		render: (batch) => (
 			<Link to={`/batches/${batch.id}`}>
-				<Truncated text={batch.filename ?? batch.id} />
+				<TruncatedText text={batch.filename ?? batch.id} />
 			</Link>
 		),
 	},
 	{ label: t("State"), corner: true, render: (batch) => <BatchState item={batch} /> },
 	{ label: t("Lines"), render: (batch) => <BatchProgress item={batch} /> },
 	{ label: t("Estimated completion"), render: (batch) => <ExpectedEnd item={batch} /> },
-	{ label: t("Key"), clip: true, render: (batch) => <Truncated text={batch.keyName ?? batch.keyId} /> },
+	{ label: t("Key"), clip: true, render: (batch) => <TruncatedText text={batch.keyName ?? batch.keyId} /> },
 	{ label: t("Started"), render: (batch) => <RelativeTime atMs={batch.createdAtMs} /> },
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
@@ -163,7 +163,7 @@ function BatchPage({ id }: { id: string }) {
 			aside={mayCancel && <ActButton label={t("Cancel the batch")} look="danger" action={cancel} />}
 		>
 			<LoadState of={batch} height={220} />
-			{cancel.error && <Problem error={cancel.error} />}
+			{cancel.error && <ErrorMessage error={cancel.error} />}
 			{item && <Detail item={item} />}
 		</Page>
 	);

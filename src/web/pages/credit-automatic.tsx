@@ -6,7 +6,7 @@ import { type AutoTopUpView, api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { UsdField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { capitalize, LoadState, Notice, Panel, Problem, State } from "../parts/page.tsx";
+import { capitalize, ErrorMessage, LoadState, Notice, Panel, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Timestamp } from "../parts/text.tsx";
 import { type Resource, useAction, useNow } from "../resource.ts";
@@ -74,7 +74,7 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 					<ActButton label={t("Confirm the payment")} look="main" action={finish} />
 				)}
 			</Group>
-			{finish.error && <Problem error={finish.error} />}
+			{finish.error && <ErrorMessage error={finish.error} />}
 		</Notice>
 	);
 }
@@ -102,7 +102,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 				</p>
 			)}
 			{isAwaited && <Notice>{t("Waiting for Stripe to confirm the card. This page updates automatically.")}</Notice>}
-			{error && <Problem error={error} />}
+			{error && <ErrorMessage error={error} />}
 			{may("card.charge") && (
 				<Group justify="flex-end" gap="xs">
 					{card !== null && <ActButton size="sm" label={t("Remove the card")} action={remove} />}

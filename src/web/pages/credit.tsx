@@ -4,7 +4,7 @@ import { api, type LedgerEntry, type OverviewLive, type StatementMonth, type Top
 import { stateText } from "../labels.ts";
 import { ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { ActButton, LinkButton } from "../parts/form.tsx";
-import { Empty, LoadState, Notice, Page, Problem, State } from "../parts/page.tsx";
+import { Empty, ErrorMessage, LoadState, Notice, Page, State } from "../parts/page.tsx";
 import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { type List, useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, linkRenderer, useQueryState } from "../router.tsx";
@@ -114,7 +114,7 @@ function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () =
 			columns={TOP_UP_COLUMNS}
 			act={actsOn}
 		>
-			{cancel.error && <Problem error={cancel.error} />}
+			{cancel.error && <ErrorMessage error={cancel.error} />}
 		</TablePanel>
 	);
 }

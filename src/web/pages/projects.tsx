@@ -4,14 +4,14 @@ import { api, type ProjectMemberView, type ProjectView } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, EndDialog, KeysDialog } from "../parts/dialog.tsx";
 import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
-import { DetailList, Empty, LoadState, Page, Panel, Problem, State } from "../parts/page.tsx";
+import { DetailList, Empty, ErrorMessage, LoadState, Page, Panel, State } from "../parts/page.tsx";
 import { type Column, fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { Amount, CopyableId, Timestamp } from "../parts/text.tsx";
 import { useAction, useList, useResource } from "../resource.ts";
 import { Link, navigate, useCreateDialog } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { formatCount, isolatedText, rich, t } from "../texts.tsx";
-import { type Attempt, useAttempt } from "../token.ts";
+import { type RepeatableSend, useAttempt } from "../token.ts";
 import { KeyCreateDialog } from "./key-create.tsx";
 import { EMPTY_DRAFT, KeyFields, SettingsDialog, settingsOf } from "./key-form.tsx";
 import { KEY_COLUMNS, limitsText } from "./keys.tsx";
@@ -168,7 +168,7 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 				mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>
 			}
 		>
-			{remove.error && !leaving && <Problem error={remove.error} />}
+			{remove.error && !leaving && <ErrorMessage error={remove.error} />}
 			{mayChange && (
 				<AddForm
 					projectId={item.id}
@@ -270,7 +270,7 @@ function ProjectList() {
 	);
 }
 
-function CreateDialog(props: { accountId: string; attempt: Attempt; onClose: () => void }) {
+function CreateDialog(props: { accountId: string; attempt: RepeatableSend; onClose: () => void }) {
 	const { accountId, attempt, onClose } = props;
 	const [draft, setDraft] = useState(EMPTY_DRAFT);
 	const create = useAction(async () => {

@@ -1,7 +1,7 @@
 import type { Right } from "../../console/views.ts";
 import { rightText, roleName } from "../labels.ts";
 import { ActButton } from "../parts/form.tsx";
-import { Empty, Page, Panel, Problem } from "../parts/page.tsx";
+import { Empty, ErrorMessage, Page, Panel } from "../parts/page.tsx";
 import { useAction } from "../resource.ts";
 import { linkRenderer } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
@@ -33,7 +33,7 @@ export function ClosedPage() {
 					title={t("{name} requires its company's single sign-on.", { name: account.name })}
 					action={
 						<>
-							{leave.error && <Problem error={leave.error} />}
+							{leave.error && <ErrorMessage error={leave.error} />}
 							<ActButton size="sm" label={t("Sign out to use single sign-on")} action={leave} />
 						</>
 					}

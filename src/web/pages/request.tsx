@@ -4,7 +4,7 @@ import { maxUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { api, type RefusedDetail, type RequestDetail } from "../api.ts";
 import { CostLines } from "../parts/account-tables.tsx";
 import { DetailList, Empty, LoadState, Notice, Page, Panel, Stat } from "../parts/page.tsx";
-import { Refused, RequestEnding } from "../parts/request-table.tsx";
+import { RefusalStatus, RequestEnding } from "../parts/request-table.tsx";
 import { Amount, CopyableId, Timestamp } from "../parts/text.tsx";
 import { basisText, endingText, endpointName, failureReason } from "../request-words.ts";
 import { useResource } from "../resource.ts";
@@ -145,7 +145,7 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 					<DetailList
 						of={{
 							[t("Time")]: <Timestamp atMs={row.atMs} form="log" />,
-							[t("Response")]: <Refused row={{ ...row, repeats: 0 }} />,
+							[t("Response")]: <RefusalStatus row={{ ...row, repeats: 0 }} />,
 							[t("Code")]: <code>{row.code}</code>,
 							[t("Field")]: row.param && <code>{row.param}</code>,
 							[t("Model")]: row.model ?? t("unknown"),

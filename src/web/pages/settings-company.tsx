@@ -5,7 +5,7 @@ import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { CheckField } from "../parts/fields.tsx";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
-import { LoadState, Notice, Panel, Problem } from "../parts/page.tsx";
+import { ErrorMessage, LoadState, Notice, Panel } from "../parts/page.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 
@@ -62,7 +62,7 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 				})}
 			</Notice>
 			<CodeBlock code={company.record.text} label={t("Copy the value of the record")} />
-			{verify.error && <Problem error={verify.error} />}
+			{verify.error && <ErrorMessage error={verify.error} />}
 			<Group justify="flex-end" gap="xs">
 				<ActButton size="sm" label={t("Verify the domain")} action={verify} />
 			</Group>

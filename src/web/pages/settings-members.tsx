@@ -6,7 +6,7 @@ import { roleName } from "../labels.ts";
 import { KeysDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { LineForm, LinkButton } from "../parts/form.tsx";
-import { Empty, Notice, Problem } from "../parts/page.tsx";
+import { Empty, ErrorMessage, Notice } from "../parts/page.tsx";
 import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { CopyableId, RelativeTime, Timestamp } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -68,7 +68,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 				mayChange(member) && <LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>
 			}
 		>
-			{failure && <Problem error={failure} />}
+			{failure && <ErrorMessage error={failure} />}
 			{members.data && members.data.invitations.length > 0 && (
 				<InvitationTable
 					role={account.role}

@@ -4,9 +4,9 @@ import { type AlertType, can } from "../../console/views.ts";
 import { type AccountView, api, type NoticeChanges, type Notices, type NoticeView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
-import { LoadState, Notice, Panel, Problem, State } from "../parts/page.tsx";
+import { ErrorMessage, LoadState, Notice, Panel, State } from "../parts/page.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { RelativeTime, Truncated } from "../parts/text.tsx";
+import { RelativeTime, TruncatedText } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -171,7 +171,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 	const replay = useAction((id: string) => api.replayNotice(props.account.id, id), props.reload);
 	return (
 		<>
-			{replay.error && <Problem error={replay.error} />}
+			{replay.error && <ErrorMessage error={replay.error} />}
 			<DataTable
 				label={t("Recent notifications")}
 				rows={props.items}
@@ -194,7 +194,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 						label: t("Recipient"),
 						clip: true,
 						render: (item) => (
-							<Truncated text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
+							<TruncatedText text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
 						),
 					},
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },

@@ -5,7 +5,7 @@ import { api, type SessionView } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { NewPasswordField, PasswordField, TextField, useField } from "../parts/fields.tsx";
 import { ActButton, LineForm, LinkButton, PanelForm } from "../parts/form.tsx";
-import { Empty, Notice, Panel, Problem } from "../parts/page.tsx";
+import { Empty, ErrorMessage, Notice, Panel } from "../parts/page.tsx";
 import { fromItems, TablePanel } from "../parts/table.tsx";
 import { CopyableId, RelativeTime } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -133,7 +133,7 @@ export function PasskeysPanel() {
 			]}
 			act={(item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>}
 		>
-			{remove.error && <Problem error={remove.error} />}
+			{remove.error && <ErrorMessage error={remove.error} />}
 			<LineForm action={add} act={t("Add a passkey")}>
 				<TextField label={t("Name of the new passkey")} placeholder={t("Laptop")} size="xs" maxLength={60} {...name} />
 			</LineForm>
@@ -167,7 +167,7 @@ export function SessionsPanel() {
 				!session.current && <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>
 			}
 		>
-			{failure && <Problem error={failure} />}
+			{failure && <ErrorMessage error={failure} />}
 		</TablePanel>
 	);
 }

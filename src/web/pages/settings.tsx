@@ -6,7 +6,7 @@ import { type AccountView, api, type BillingDetails } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { TextField, useField } from "../parts/fields.tsx";
 import { fieldError, PanelForm } from "../parts/form.tsx";
-import { LoadState, Notice, Page, Panel, Problem } from "../parts/page.tsx";
+import { ErrorMessage, LoadState, Notice, Page, Panel } from "../parts/page.tsx";
 import { chooseLanguage, LanguageSwitch } from "../parts/switches.tsx";
 import { resourceCache, useAction, useResource } from "../resource.ts";
 import { authApi, useSession } from "../session.tsx";
@@ -63,7 +63,7 @@ function OwnLanguage() {
 	});
 	return (
 		<>
-			{save.error && <Problem error={save.error} />}
+			{save.error && <ErrorMessage error={save.error} />}
 			<LanguageSwitch choose={(wanted) => void save.run(wanted)} />
 		</>
 	);

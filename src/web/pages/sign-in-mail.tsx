@@ -6,9 +6,9 @@ import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
 import { ActButton, AuthForm } from "../parts/form.tsx";
-import { Notice, Page, PageWaiting, Panel, Problem } from "../parts/page.tsx";
+import { ErrorMessage, Notice, Page, PageWaiting, Panel } from "../parts/page.tsx";
 import { type Action, useAction } from "../resource.ts";
-import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
+import { Link, linkRenderer, navigate, safeNextPath, useRoute } from "../router.tsx";
 import { authApi, useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
@@ -28,7 +28,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 export function VerifyPage() {
 	const { me, refresh } = useSession();
 	const { query } = useRoute();
-	const next = safeNext(query.get("next"));
+	const next = safeNextPath(query.get("next"));
 	const token = query.get("token") ?? "";
 	const [step, setStep] = useState<"confirm" | "password" | "elsewhere" | "here">("confirm");
 	const confirm = useAction(async (chosen?: { name: string; newPassword: string }) => {
@@ -71,7 +71,7 @@ export function VerifyPage() {
 	return (
 		<AuthLayout title={t("Confirm your address")}>
 			<p>{t("Confirm that you signed up with this address.")}</p>
-			{confirm.error && <Problem error={confirm.error} />}
+			{confirm.error && <ErrorMessage error={confirm.error} />}
 			<ActButton size="sm" look="main" label={t("Confirm the address")} action={confirm} />
 		</AuthLayout>
 	);
@@ -165,7 +165,7 @@ export function InvitePage() {
 							{ email: <strong>{me?.user.email}</strong> },
 						)}
 					</p>
-					{accept.error && <Problem error={accept.error} />}
+					{accept.error && <ErrorMessage error={accept.error} />}
 					<ActButton size="sm" look="main" label={t("Accept the invitation")} action={accept} />
 				</Stack>
 			</Panel>

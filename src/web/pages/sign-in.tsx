@@ -8,9 +8,9 @@ import { pageAfterSignIn } from "../navigation.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { CheckField, EmailField, NameField, NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
 import { ActButton, AuthForm } from "../parts/form.tsx";
-import { Notice, Problem } from "../parts/page.tsx";
+import { ErrorMessage, Notice } from "../parts/page.tsx";
 import { useAction } from "../resource.ts";
-import { Link, linkRenderer, navigate, safeNext, useRoute } from "../router.tsx";
+import { Link, linkRenderer, navigate, safeNextPath, useRoute } from "../router.tsx";
 import { authApi, useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 import { MailSent } from "./sign-in-mail.tsx";
@@ -19,7 +19,7 @@ import { MailSent } from "./sign-in-mail.tsx";
 function useNext() {
 	const { me } = useSession();
 	const { query } = useRoute();
-	const next = safeNext(query.get("next"));
+	const next = safeNextPath(query.get("next"));
 	useEffect(() => {
 		if (me) navigate(pageAfterSignIn(next, me), { replace: true });
 	}, [me, next]);
@@ -71,7 +71,7 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	if (!("PublicKeyCredential" in globalThis)) return null;
 	return (
 		<>
-			{signIn.error && <Problem error={signIn.error} />}
+			{signIn.error && <ErrorMessage error={signIn.error} />}
 			<ActButton size="sm" look="text" label={t("Sign in with a passkey")} action={signIn} />
 		</>
 	);
@@ -142,7 +142,7 @@ function Providers({ next }: { next: string }) {
 			{offered.map((provider) => (
 				<ActButton key={provider} size="sm" label={PROVIDERS[provider]} onClick={() => void go.run(provider)} />
 			))}
-			{go.error && <Problem error={go.error} />}
+			{go.error && <ErrorMessage error={go.error} />}
 		</Stack>
 	);
 }
@@ -247,7 +247,7 @@ export function TermsPage({ terms }: { terms: Terms }) {
 	const leave = useAction(signOut);
 	const below = (
 		<>
-			{leave.error && <Problem error={leave.error} />}
+			{leave.error && <ErrorMessage error={leave.error} />}
 			<ActButton look="text" label={t("Sign out")} action={leave} />
 		</>
 	);

@@ -6,7 +6,7 @@ import { type Action, onPasswordAsked, useAction } from "../resource.ts";
 import { formatClock, formatCount, formatDuration, plural, rich, t } from "../texts.tsx";
 import { PasswordField, TextField } from "./fields.tsx";
 import { ActButton, Form, otherError } from "./form.tsx";
-import { Notice, Problem } from "./page.tsx";
+import { ErrorMessage, Notice } from "./page.tsx";
 
 /** Lets a form inform the dialog around it that a submission is in progress. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
@@ -105,7 +105,7 @@ export function KeysDialog(props: {
 		<Dialog title={title} onClose={onClose}>
 			<Stack gap={14}>
 				{props.children}
-				{error && <Problem error={error} />}
+				{error && <ErrorMessage error={error} />}
 				<Group justify="flex-end" gap="xs">
 					<ActButton size="sm" label={t("Cancel")} onClick={onClose} />
 					<ActButton size="sm" label={props.keep} busy={busy} onClick={() => void run("keep")} />

@@ -4,7 +4,7 @@ import type { ApiError } from "../http.ts";
 import type { Action } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { Icon, type IconName } from "./icons.tsx";
-import { Problem } from "./page.tsx";
+import { ErrorMessage } from "./page.tsx";
 
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;
@@ -29,7 +29,7 @@ export function Form(props: {
 		>
 			<Stack gap="sm">
 				{props.children}
-				{props.error && <Problem error={props.error} />}
+				{props.error && <ErrorMessage error={props.error} />}
 				{props.end}
 			</Stack>
 		</form>

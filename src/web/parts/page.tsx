@@ -98,7 +98,7 @@ export function State({ value, label, tone }: { value: string; label?: string; t
 }
 
 /** Shows the service's error text, and the request id for support. */
-export function Problem({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }) {
+export function ErrorMessage({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }) {
 	return (
 		<Alert color="red" p="xs" icon={<Icon name="warning" />}>
 			<Group justify="space-between" gap="xs">
@@ -125,7 +125,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 
 /** Placeholder of `height` while the resource loads; after a failure its error with a retry button. */
 export function LoadState({ of, height }: { of: Resource<unknown>; height?: number }) {
-	if (of.error) return <Problem error={of.error} retry={() => void of.reload()} />;
+	if (of.error) return <ErrorMessage error={of.error} retry={() => void of.reload()} />;
 	return of.data === undefined && height !== undefined ? <Skeleton height={height} /> : null;
 }
 

@@ -5,7 +5,7 @@ import { Link } from "../router.tsx";
 import { formatCount, formatDuration, t } from "../texts.tsx";
 import { State } from "./page.tsx";
 import { type Column, DataTable, type DataTableProps } from "./table.tsx";
-import { Timestamp, Truncated } from "./text.tsx";
+import { Timestamp, TruncatedText } from "./text.tsx";
 
 const BASES: Readonly<Record<string, string>> = { estimated: t("estimated"), recovered: t("recovered") };
 
@@ -19,12 +19,12 @@ const COLUMNS: readonly Column<LogRow>[] = [
 			</Link>
 		),
 	},
-	{ label: t("Model"), clip: true, render: ({ model }) => model !== null && <Truncated text={model} /> },
+	{ label: t("Model"), clip: true, render: ({ model }) => model !== null && <TruncatedText text={model} /> },
 	{
 		label: t("Key"),
 		clip: true,
 		render: (row) => (
-			<Truncated text={row.keyName} title={keyLabel({ name: row.keyName, lastFour: row.keyLastFour })} />
+			<TruncatedText text={row.keyName} title={keyLabel({ name: row.keyName, lastFour: row.keyLastFour })} />
 		),
 	},
 	{
@@ -45,7 +45,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	{ label: t("Duration"), figure: (row) => row.statusClass !== "refused" && formatDuration(row.durationMs) },
 	{
 		label: t("Status"),
-		render: (row) => (row.statusClass === "refused" ? <Refused row={row} /> : <RequestEnding row={row} />),
+		render: (row) => (row.statusClass === "refused" ? <RefusalStatus row={row} /> : <RequestEnding row={row} />),
 	},
 	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
@@ -64,7 +64,7 @@ export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "
 	);
 }
 
-export function Refused({ row }: { row: { status: number; code: string; repeats: number } }) {
+export function RefusalStatus({ row }: { row: { status: number; code: string; repeats: number } }) {
 	return (
 		<div title={row.code}>
 			<State value="refused" tone="warn" label={t("Refused {status}", { status: row.status })} />

@@ -6,7 +6,7 @@ import type { ApiError } from "../http.ts";
 import type { Action, List, Resource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import { ActButton } from "./form.tsx";
-import { Panel, Problem } from "./page.tsx";
+import { ErrorMessage, Panel } from "./page.tsx";
 import { Amount } from "./text.tsx";
 
 /** A column of a table. It has exactly one of `render`, `figure` and `amount`. */
@@ -67,14 +67,14 @@ export function DataTable<T>(props: DataTableProps<T> & RowKey<T>): ReactNode;
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { rows, more, act, actLabel = t("Action") } = props;
 	const columns = act ? [...props.columns, { label: actLabel, act: true, render: act }] : props.columns;
-	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
+	if (props.error && !rows) return <ErrorMessage error={props.error} retry={props.retry} />;
 	if (rows?.length === 0) return <>{props.empty}</>;
 	const decimals = columns.map(({ amount }) =>
 		amount && rows ? Math.max(...rows.map((row) => shownDecimals(amount(row) ?? ZERO_USD))) : 0,
 	);
 	return (
 		<>
-			{props.error && <Problem error={props.error} retry={props.retry} />}
+			{props.error && <ErrorMessage error={props.error} retry={props.retry} />}
 			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
 			<div className="table-room" tabIndex={0}>
 				<table
@@ -115,7 +115,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 					</tbody>
 				</table>
 			</div>
-			{more?.error && <Problem error={more.error} />}
+			{more?.error && <ErrorMessage error={more.error} />}
 			{more && (
 				<Center py="xs">
 					<ActButton label={t("Show more")} action={more} />

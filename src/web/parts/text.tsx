@@ -21,7 +21,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 }
 
 /** A long name, cut off if other columns need the space. Shown completely on hover and in the narrow layout. */
-export function Truncated({ text, title = text }: { text: string; title?: string }) {
+export function TruncatedText({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
 			{text}

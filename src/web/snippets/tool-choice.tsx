@@ -2,12 +2,12 @@ import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { brand } from "../brand.ts";
 import { CodeBlock, Tabs } from "../parts/code.tsx";
-import { createRemembered } from "../remembered.ts";
+import { createStoredChoice } from "../remembered.ts";
 import { useModels, useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import { packageLine, TOOLS, type Tool, type ToolStep, type ToolValues } from "./tools.ts";
 
-const remembered = createRemembered("tollgate-tool");
+const remembered = createStoredChoice("tollgate-tool");
 
 /** Steps for the tool that the user chose last. Without `apiKey` the steps contain a placeholder. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {

@@ -3,7 +3,14 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createConsoleLimiter } from "../../../src/console/console-limiter.ts";
 import type { ConsoleSessions } from "../../../src/console/console-session.ts";
-import { can, RIGHTS, type Right, ROLES, type Role, scopeForRole } from "../../../src/console/members/roles.ts";
+import {
+	RIGHTS,
+	type Right,
+	ROLES,
+	type Role,
+	roleHasRight,
+	scopeForRole,
+} from "../../../src/console/members/roles.ts";
 import { checkRoute, ROUTE_RULES } from "../../../src/console/members/route-rules.ts";
 
 test("the README's table of roles matches the code", async () => {
@@ -44,7 +51,7 @@ test("each role may use exactly the listed parts of the console", () => {
 	const others = rules.filter(({ who }) => who in RIGHTS);
 	const partsOf = (routes: typeof rules) => new Set(routes.map(({ part }) => part));
 	for (const role of ROLES) {
-		const open = partsOf(others.filter(({ who }) => can(role, who as Right)));
+		const open = partsOf(others.filter(({ who }) => roleHasRight(role, who as Right)));
 		expect([role, [...partsOf(others).difference(open)].join(", ")]).toEqual([role, CLOSED[role]]);
 	}
 });

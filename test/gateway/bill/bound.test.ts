@@ -11,7 +11,7 @@ import { completions } from "../../../src/gateway/completions/completions.ts";
 import { embeddings } from "../../../src/gateway/embeddings/embeddings.ts";
 import { images } from "../../../src/gateway/images/images.ts";
 import { rerank } from "../../../src/gateway/rerank/rerank.ts";
-import { createCallContext, type Exchange } from "../../../src/gateway/serve/context.ts";
+import { createCallContext, type ServedRequest } from "../../../src/gateway/serve/context.ts";
 import type { InferenceEndpoint, RequestBody } from "../../../src/gateway/serve/endpoint.ts";
 import { transcriptions } from "../../../src/gateway/transcriptions/transcriptions.ts";
 import { formFields } from "../../../src/gateway/transcriptions/transcriptions-request.ts";
@@ -73,7 +73,7 @@ async function billed(
 		model,
 		input,
 		admitted: { request },
-	} as unknown as Exchange;
+	} as unknown as ServedRequest;
 	const replica = { dialect: DIALECTS[model.upstreams[0]?.dialect ?? "openai"], spec: () => model.upstreams[0] };
 	const ask: PostSender = {
 		post: async <Reply>({ read }: UnaryPost<Reply>) =>

@@ -4,13 +4,13 @@ import { silentLog } from "../../../src/base/log.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { recordStream } from "../../../src/gateway/idempotency/recorded-stream.ts";
 import {
-	type Claim,
-	type Claims,
+	type ClaimStore,
 	createPgClaims,
 	createRunningClaims,
 	forgetOldClaims,
+	type IdempotencyClaim,
 } from "../../../src/gateway/idempotency/running.ts";
-import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { createAnswerCipher } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { withDatabase } from "../../support/database.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
@@ -28,7 +28,7 @@ beforeEach(async () => {
 	await db.sql`delete from idempotency_space`;
 });
 
-const claimOf = (id: string, accountId = "acc_a"): Claim => ({
+const claimOf = (id: string, accountId = "acc_a"): IdempotencyClaim => ({
 	id,
 	accountId,
 	proof: "p",
@@ -66,7 +66,7 @@ test("a request that already claimed its Idempotency-Key may repeat the claim", 
 test("a claim with a lost reply is deleted again until it can no longer be committed", async () => {
 	const clock = createManualClock();
 	let released = 0;
-	const store: Claims = {
+	const store: ClaimStore = {
 		...claims,
 		async release(claim) {
 			await claims.release(claim);
@@ -185,16 +185,19 @@ test("a claim of an Idempotency-Key ends when its gateway leaves, not after a ti
 });
 
 test("a kept answer decrypts only unaltered, with its API key, header and claim", async () => {
-	const seal = await createSeal("sk_a", "key", "id");
+	const seal = await createAnswerCipher("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);
-	expect(await (await createSeal("sk_a", "key", "id")).open(sealed)).toEqual({ ...answer, headers: [["x-a", "b"]] });
+	expect(await (await createAnswerCipher("sk_a", "key", "id")).open(sealed)).toEqual({
+		...answer,
+		headers: [["x-a", "b"]],
+	});
 	for (const [secret, header, id] of [
 		["sk_b", "key", "id"],
 		["sk_a", "kez", "id"],
 		["sk_a", "key", "ie"],
 	] as const)
-		await expect((await createSeal(secret, header, id)).open(sealed)).rejects.toThrow();
+		await expect((await createAnswerCipher(secret, header, id)).open(sealed)).rejects.toThrow();
 	const altered = sealed.slice();
 	altered[altered.length - 1] = (altered.at(-1) as number) ^ 1;
 	await expect(seal.open(altered)).rejects.toThrow();

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
-import { type Claim, type Claims, createRunningClaims } from "../../../src/gateway/idempotency/running.ts";
+import {
+	type ClaimStore,
+	createRunningClaims,
+	type IdempotencyClaim,
+} from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createRoad, roadModel } from "../../support/road.ts";
@@ -227,8 +231,8 @@ describe("a request with an Idempotency-Key", () => {
 });
 
 /** A store of claims in memory, without other instances. */
-function claimsInMemory(): Claims {
-	const all = new Map<string, { claim: Claim; sealed?: Uint8Array }>();
+function claimsInMemory(): ClaimStore {
+	const all = new Map<string, { claim: IdempotencyClaim; sealed?: Uint8Array }>();
 	return {
 		async claim(claim) {
 			const known = all.get(claim.id);

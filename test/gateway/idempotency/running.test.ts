@@ -2,26 +2,30 @@ import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import { type Claim, type Claims, createRunningClaims } from "../../../src/gateway/idempotency/running.ts";
+import {
+	type ClaimStore,
+	createRunningClaims,
+	type IdempotencyClaim,
+} from "../../../src/gateway/idempotency/running.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
-const claims: Claims = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };
+const claims: ClaimStore = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };
 /** Runs the promise callbacks that a step of the test clock started. */
 async function settled(): Promise<void> {
 	for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }
-const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
+const claimOf = (id: string): IdempotencyClaim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
 test("an ended request with an Idempotency-Key is freed by a young garbage collection", async () => {
 	const running = createRunningClaims({ claims, clock: systemClock, log: silentLog });
-	const open: Claim[] = [];
+	const open: IdempotencyClaim[] = [];
 	fullGC();
 	const before = heapStats().objectTypeCounts.Promise ?? 0;
 	for (let nth = 0; nth < 20_000; nth++) {
 		const claim = claimOf(`${nth}`);
 		running.begin(claim);
 		open.push(claim);
-		if (open.length > 32) running.keep(open.shift() as Claim, null);
+		if (open.length > 32) running.keep(open.shift() as IdempotencyClaim, null);
 		if (nth % 100 === 0) await Bun.sleep(0);
 		if (nth % 4_000 === 0) edenGC();
 	}
@@ -37,11 +41,11 @@ test("an answer to keep is written after an hour's outage, or at the gateway's s
 	let away = true;
 	const store = {
 		...claims,
-		async keep({ id }: Claim) {
+		async keep({ id }: IdempotencyClaim) {
 			if (away) throw new Error("away");
 			kept.push(id);
 		},
-		release: async ({ id }: Claim) => void kept.push(`${id} released`),
+		release: async ({ id }: IdempotencyClaim) => void kept.push(`${id} released`),
 	};
 	const running = createRunningClaims({ claims: store, clock, log: silentLog });
 	const [early, late] = [claimOf("early"), claimOf("late")];
@@ -71,7 +75,7 @@ test("an answer to keep is written although many claims are being deleted", asyn
 	const clock = createManualClock();
 	let away = true;
 	const kept: string[] = [];
-	const whileAway = async ({ id }: Claim) => {
+	const whileAway = async ({ id }: IdempotencyClaim) => {
 		if (away) throw new Error("away");
 		if (id === "paid") kept.push(id);
 	};

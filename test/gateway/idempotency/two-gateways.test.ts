@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { createSeal, hashClaimId } from "../../../src/gateway/idempotency/seal.ts";
+import { createAnswerCipher, hashClaimId } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
 import { requestsTo } from "../../support/requests.ts";
@@ -41,7 +41,7 @@ async function left(
 ): Promise<string> {
 	const uuid = firstAttemptUuid();
 	const id = hashClaimId(customer.keyId, header);
-	const seal = await createSeal(customer.secret, header, id);
+	const seal = await createAnswerCipher(customer.secret, header, id);
 	const proof = seal.proof("/v1/completions", new TextEncoder().encode(JSON.stringify(BODY)));
 	const gone = `gone-${uuid}`;
 	await service.db

@@ -19,7 +19,7 @@ const BEGINS = 2;
 const NO_POSITION = 2n ** 64n - 1n;
 
 /** How to measure a codec's packets. */
-export interface Codec {
+export interface OggCodec {
 	/** Samples per second in page positions, and the number of samples at the start that are not played. */
 	readonly rate: number;
 	readonly skipped: number;
@@ -30,7 +30,7 @@ export interface Codec {
 class Stream {
 	/** Header packets, collected until the codec is known. */
 	readonly headers: Buffer[] = [];
-	codec: Codec | undefined = undefined;
+	codec: OggCodec | undefined = undefined;
 	length = 0;
 	first = 0;
 	second = 0;
@@ -128,7 +128,7 @@ function endPacket(stream: Stream): void {
 }
 
 /** Codec of a stream; undefined while headers are missing. Throws for others: servers might play them uncharged. */
-function codecOf(headers: readonly Buffer[]): Codec | undefined {
+function codecOf(headers: readonly Buffer[]): OggCodec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opusCodec(first);
 	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
@@ -136,7 +136,7 @@ function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	return third === undefined ? undefined : vorbisCodec(readVorbisModes(first, third));
 }
 
-export function opusCodec(head: Buffer): Codec {
+export function opusCodec(head: Buffer): OggCodec {
 	return {
 		rate: 48_000,
 		skipped: head.length < 12 ? 0 : head.readUInt16LE(10),
@@ -148,7 +148,7 @@ export function opusCodec(head: Buffer): Codec {
 	};
 }
 
-export function vorbisCodec(modes: VorbisModes): Codec {
+export function vorbisCodec(modes: VorbisModes): OggCodec {
 	let before = 0;
 	return {
 		rate: modes.rate,

@@ -1,5 +1,5 @@
 import { aacFrameSeconds } from "./aac.ts";
-import { type Codec, opusCodec, vorbisCodec } from "./ogg.ts";
+import { type OggCodec, opusCodec, vorbisCodec } from "./ogg.ts";
 import { readVorbisModes } from "./vorbis.ts";
 import { inconsistentFault, type MeasuredRecording, type RecordingWalk, unsupportedFault } from "./walk.ts";
 
@@ -34,7 +34,7 @@ class Track {
 	codec = "";
 	setup = Buffer.alloc(0);
 	encoded = false;
-	sound: Pick<Codec, "seconds"> | undefined = undefined;
+	sound: Pick<OggCodec, "seconds"> | undefined = undefined;
 	seconds = 0;
 	secondsMax = 0;
 }
@@ -158,7 +158,7 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 	return [...packets, bytes.subarray(at)];
 }
 
-function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
+function codecOf({ codec, setup, encoded }: Track): Pick<OggCodec, "seconds"> {
 	if (encoded) throw unsupportedFault("the sound in it is packed or encrypted");
 	if (codec === "A_OPUS") return opusCodec(setup);
 	if (codec === "A_AAC") {

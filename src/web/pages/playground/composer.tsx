@@ -3,7 +3,7 @@ import { useState } from "react";
 import { ActButton, Form, LinkButton } from "../../parts/form.tsx";
 import { Notice } from "../../parts/page.tsx";
 import { t } from "../../texts.tsx";
-import type { Picture, QuestionTurn } from "./conversation.ts";
+import type { MessageImage, QuestionTurn } from "./conversation.ts";
 
 const PICTURES_MAX = 4;
 const PICTURE_BYTES_MAX = 4 * 1024 * 1024;
@@ -17,7 +17,7 @@ export function Composer(props: {
 	onStop: () => void;
 }) {
 	const [draft, setDraft] = useState("");
-	const [pictures, setPictures] = useState<readonly Picture[]>([]);
+	const [pictures, setPictures] = useState<readonly MessageImage[]>([]);
 	const [problem, setProblem] = useState<string>();
 	const shown = props.pictures ? pictures : [];
 
@@ -101,7 +101,7 @@ export function Composer(props: {
 	);
 }
 
-function pictureOf(file: File): Promise<Picture> {
+function pictureOf(file: File): Promise<MessageImage> {
 	return new Promise((resolve, reject) => {
 		const reader = new FileReader();
 		reader.onload = () => resolve({ name: file.name, url: String(reader.result) });

@@ -10,7 +10,7 @@ export const FRESH_SETUP = { system: "", temperature: "", topP: "", maxTokens: "
 export type ChatSetup = Readonly<typeof FRESH_SETUP>;
 
 /** A message's image as a `data:` URL. */
-export interface Picture {
+export interface MessageImage {
 	readonly name: string;
 	readonly url: string;
 }
@@ -29,7 +29,7 @@ export interface AnswerStats {
 export interface QuestionTurn {
 	readonly role: "user";
 	readonly content: string;
-	readonly pictures: readonly Picture[];
+	readonly pictures: readonly MessageImage[];
 }
 
 export interface AnswerTurn {

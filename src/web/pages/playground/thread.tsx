@@ -4,7 +4,7 @@ import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { lazy } from "../../lazy.tsx";
 import { ActButton, Form } from "../../parts/form.tsx";
-import { Empty, Notice, Problem } from "../../parts/page.tsx";
+import { Empty, ErrorMessage, Notice } from "../../parts/page.tsx";
 import { Link, linkRenderer } from "../../router.tsx";
 import { formatCount, formatDuration, rich, showUsdExact, t } from "../../texts.tsx";
 import { type AnswerStats, type AnswerTurn, type ToolTurn, type Turn, unansweredCalls } from "./conversation.ts";
@@ -25,7 +25,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 			<Transcript turns={thread.turns} busy={thread.busy} />
 			{refused && (
 				<Stack gap={14}>
-					<Problem error={refused.error} />
+					<ErrorMessage error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
 							{rich("<link>Top up</link>, or lower the maximum tokens.", { link: linkRenderer("/credit") })}

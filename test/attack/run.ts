@@ -35,10 +35,11 @@ writeFileSync(
 
 \`bun run attack -- --seconds ${values.seconds}\`, ${new Date().toISOString().slice(0, 10)}.
 
-A customer in a process of its own, alone and next to attackers: its refused requests, the 99th percentile of its time
-in milliseconds, and of the processor time of the attacked process during its requests. *Fair*: none is refused in any
-try, and in the best of three tries the processor time is below five times of alone, or of a floor below which a busy
-machine shows noise.
+A normal customer sends requests, first alone and then while attackers use up a resource. *Refused*: the customer's
+refused requests. *Alone* and *attacked*: the 99th percentile of the time of its requests in milliseconds. *Loop*: the
+same percentile of the attacked process's processor time during these requests. An attack is *fair* if no request is
+refused in any of three tries, and if in the best try the processor time is below five times that of alone, or below a
+floor under which a busy machine shows only noise.
 
 | resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | fair |
 |---|---|--:|--:|--:|--:|--:|--:|---|

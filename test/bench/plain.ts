@@ -24,7 +24,7 @@ export async function measureUnstreamed(world: World, figures: Figures): Promise
 			figures.add("plain", `requests/s, ${label}`, "1/s", gateway.name, (1000 * requests) / elapsedMs);
 			figures.add("plain", `core used, ${label}`, "%", gateway.name, cpu / (10 * elapsedMs));
 			if (gateway === world.product)
-				figures.add("plain", `CPU per request, ${label}`, "µs", "Postgres beside it", postgresCpu / requests);
+				figures.add("plain", `CPU per request, ${label}`, "µs", "Postgres for tollgate", postgresCpu / requests);
 		});
 	}
 }

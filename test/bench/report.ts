@@ -27,8 +27,8 @@ export function markdownOf(run: Run): string {
 \`bun run bench\`, ${run.at}, ${Math.round(run.seconds)} s.
 
 ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Linux ${machine.kernel}; Bun ${machine.bun}, nginx ${machine.nginx ?? "not installed"}, PostgreSQL ${run.postgres}.
-${machine.pinned[0]?.toUpperCase()}${machine.pinned.slice(1)}. Windows of ${mode.windowMs / 1000} s behind a warm-up, ${mode.rounds} rounds, interleaved: each cell is the median and, in brackets, the range.
-Ratios are taken round by round. The product runs with authentication, reservation, journal, settlement and write-behind to PostgreSQL on.
+${machine.pinned[0]?.toUpperCase()}${machine.pinned.slice(1)}. Windows of ${mode.windowMs / 1000} s after a warm-up, ${mode.rounds} rounds of all gateways in turn: each cell is the median and, in brackets, the range.
+Ratios are computed for each round. The product runs with authentication, reservation, journal, settlement and write-behind to PostgreSQL on.
 
 ## Figures
 
@@ -36,7 +36,7 @@ ${figureTables(run.figures)}
 
 ## Checks
 
-${run.checks.length} checks, ${failed.length === 0 ? "all hold" : `${failed.length} **do not hold**`}: every request answered with 200, every stream whole, no failure; every request that the upstream served is one row in PostgreSQL, the sum of all charges is the upstream's own count at the model's rates, the books reconcile.
+${run.checks.length} checks, ${failed.length === 0 ? "all hold" : `${failed.length} **do not hold**`}: every request got a 200 and every stream was complete. Every request that the model server answered is one row in PostgreSQL, the charges equal the server's token count at the model's rates, and the check of the books passes.
 ${failed.map(({ name, detail }) => `- **${name}**: ${detail}`).join("\n")}
 `;
 }

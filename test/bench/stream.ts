@@ -58,7 +58,7 @@ export async function measureStreams(world: World, figures: Figures): Promise<vo
 			const add = (row: string, micros: number) =>
 				figures.add("stream", "CPU per streamed request", "µs", row, micros / streams);
 			add(gateway.name, cpu);
-			if (gateway === world.product) add("Postgres beside it", postgresCpu);
+			if (gateway === world.product) add("Postgres for tollgate", postgresCpu);
 		},
 	);
 }

@@ -20,7 +20,7 @@ export const ENDING_CHECKS: Checks = {
 		}
 		const { rows } = await usageRowsOf(world, accountId);
 		must(rows.length === sent, `${rows.length} rows of ${sent}`);
-		return `${sent} requests, five of them behind pauses of some 5 s`;
+		return `${sent} requests, five of them after pauses of about 5 s`;
 	},
 
 	async "killing the server ends a stream with an error and charges the part delivered"(world) {

@@ -25,10 +25,10 @@ export function writeRows(rows: ReadonlyMap<string, Row>): void {
 	const shown = TOOLS.map(({ id }) => rows.get(id) ?? [id, "–", "–", "–", NOT_RUN]);
 	writeFileSync(
 		PATH,
-		`# What the pages tell customers to run
+		`# Code samples of the pages, run with the real tools
 
-Written by \`bun run snippets\`. Each tool was fetched from its registry into an empty home, and ran the lines of the key
-page as they are, with the service's address and a new key in the places where the page has them.
+Written by \`bun run snippets\`. Each tool was installed from its registry into an empty home folder. It ran the
+sample from the page of a new key unchanged, with the service's address and that key.
 
 | tool | versions | how | day | outcome |
 |---|---|---|---|---|

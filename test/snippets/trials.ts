@@ -47,7 +47,7 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
 		versions: {},
 		way: "not tried",
 		notTried:
-			"not to be had as a package, and asks from its maker's servers; the calls that it makes are in `snippets.test.ts`",
+			"not available as a package, and sends its requests from its vendor's servers; these requests are in `snippets.test.ts`",
 	},
 	continue: {
 		versions: { "@continuedev/cli": "1.5.47" },
@@ -57,7 +57,7 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
 	},
 	"open-webui": {
 		versions: { "open-webui": "0.12.4" },
-		way: "started as shown; signed up to and asked over its own interface",
+		way: "started as shown; used through its own interface after sign-up",
 		before: VENV,
 		serves: true,
 		after: ASK_OPEN_WEBUI,

@@ -235,7 +235,7 @@ async function booksChecks(
 			detail: `${finished?.charged} nano-dollars, ${chargeOf(served)} by count`,
 		},
 		{
-			name: "every other request is one whose client hung up",
+			name: "every other request is one whose client disconnected",
 			ok: others.length === 0 && Number(left?.requests ?? 0) <= hungUp,
 			detail: `${left?.requests ?? 0} of ${hungUp} were admitted before the client left; others: ${JSON.stringify(others)}`,
 		},

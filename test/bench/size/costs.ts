@@ -35,14 +35,14 @@ export async function costsOf(
 	const costs = new Map<string, Cost>();
 	const add = (step: string, cost: Cost) => void costs.set(step, cost);
 	await consoleSteps({ database, counter, add, days, accounts });
-	add("a fold", await counter.cost(() => foldUsage(database.statements)));
+	add("job: add usage to the hourly sums", await counter.cost(() => foldUsage(database.statements)));
 	const { ok, checks } = await reconcile(database.statements);
 	if (!ok) throw new Error(`the books do not reconcile: ${JSON.stringify(checks.filter((check) => !check.ok))}`);
-	add("a check of the books", await counter.cost(() => reconcile(database.statements)));
+	add("job: check the books", await counter.cost(() => reconcile(database.statements)));
 	const step = (text: string) => counter.cost(() => database.sql.unsafe(text));
-	add("a step of sealing", await step("select state from books_seal(200)"));
-	add("a step of reading again", await step("select state from books_verify(200)"));
-	add("closing some leases", await step("select done from lease_close('gateway-1', 1, false, 50)"));
+	add("job: seal, one step", await step("select state from books_seal(200)"));
+	add("job: verify sealed days, one step", await step("select state from books_verify(200)"));
+	add("job: close 50 leases", await step("select done from lease_close('gateway-1', 1, false, 50)"));
 	return costs;
 }
 
@@ -91,10 +91,10 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"requests, newest": () => log(HEAVY_ACCOUNT, {}),
 		"requests, from the middle of the history": () => log(HEAVY_ACCOUNT, { toMs: nowMs - (days / 2) * DAY_MS }),
 		"requests, failed ones": () => log(HEAVY_ACCOUNT, { status: "failed" }),
-		"requests, a model that there is not": () => log(HEAVY_ACCOUNT, { model: "none" }),
-		"requests, a model that there is not, of a key": () => log(HEAVY_ACCOUNT, { model: "none", keyId: keyId(0, 1) }),
-		"requests, failed ones of a model that there is not": () => log(HEAVY_ACCOUNT, { model: "none", status: "failed" }),
-		"requests, of a key that made none": () => log(HEAVY_ACCOUNT, { keyId: keyId(0, 2) }),
+		"requests for an unknown model": () => log(HEAVY_ACCOUNT, { model: "none" }),
+		"requests of a key for an unknown model": () => log(HEAVY_ACCOUNT, { model: "none", keyId: keyId(0, 1) }),
+		"requests, failed, for an unknown model": () => log(HEAVY_ACCOUNT, { model: "none", status: "failed" }),
+		"requests of a key without requests": () => log(HEAVY_ACCOUNT, { keyId: keyId(0, 2) }),
 		"requests, a small account": () => log(LIGHT_ACCOUNT, {}),
 		"credit with its ledger": () => ledgerPage(statements, HEAVY_ACCOUNT, PAGE),
 		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT_ACCOUNT, PAGE),

@@ -46,9 +46,10 @@ const rows = [...large].map(([step, cost]) => {
 	return `| ${step} | ${pair(({ pages }) => pages)} | ${growth} | ${pair(({ statements }) => statements)} | ${pair(({ walBytes }) => walBytes)} | ${pair(({ ms }) => ms)} |`;
 });
 const { cpu, cores } = describeMachine();
-const text = `# Years of books
+const text = `# Cost of pages and jobs by the size of the history
 
-\`bun run bench:size\`, ${new Date().toISOString().slice(0, 10)}, ${cpu}, ${cores} cores. Counts are exact, times are not.
+\`bun run bench:size\`, ${new Date().toISOString().slice(0, 10)}, ${cpu}, ${cores} cores. Pages (of 8 KB that PostgreSQL reads), statements and
+WAL bytes are exact; times depend on the machine. B has a hundred times the history of A.
 
 - A: ${head(sizes[0] as Size)}
 - B: ${head(sizes[1] as Size)}

@@ -45,7 +45,7 @@ const times = (count: number, run: () => Promise<unknown>) => Promise.all(Array.
 
 export const FAULTS: readonly PagedFault[] = [
 	{
-		what: "nothing: a model whose server was never there, limits that a run reaches",
+		what: "no fault: a model without a server, and limits so low that every run reaches them",
 		alerts: [
 			"TollgateReplicaDown",
 			"TollgateModelWithoutServers",
@@ -56,7 +56,7 @@ export const FAULTS: readonly PagedFault[] = [
 		run: async () => {},
 	},
 	{
-		what: "a model server that answers its checks and fails each request",
+		what: "a model server that passes health checks and fails each request",
 		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
 		async run(world) {
 			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
@@ -69,7 +69,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a model server that refuses our key, and one whose token counts do not add up",
+		what: "a model server that refuses our key, and a server with contradicting token counts",
 		alerts: ["TollgateUpstreamRefuses", "TollgateUsageContradicts"],
 		async run(world) {
 			world.steady.next(reply().errorStatus(401), reply().lie({ top: { usage: { ...USAGE, total_tokens: 99 } } }));
@@ -77,7 +77,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a payment that Stripe has and the books have not, a journal that came back too late, and a lost act",
+		what: "a payment at Stripe that the books lack, a journal that came back too late, a lost act",
 		alerts: ["TollgatePaymentsOpen", "TollgateSettlementsRefused", "TollgateActsLost"],
 		async run({ database }) {
 			await database.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('gone', 1, 3, 1)`;
@@ -86,7 +86,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a model server that does not answer, and more requests than it has places for, then than may wait",
+		what: "a model server that does not answer, and more requests than may run or wait",
 		alerts: ["TollgateRequestsWaiting", "TollgateOverloaded"],
 		async run(world) {
 			const end = Promise.withResolvers<void>();
@@ -122,7 +122,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a mail server that is away",
+		what: "an unavailable mail server",
 		alerts: ["TollgateMailsFail"],
 		async run(world) {
 			const person = newPerson({ url: world.url, db: world.database });
@@ -151,7 +151,7 @@ export const FAULTS: readonly PagedFault[] = [
 		mend: ({ database }) => database.sql`alter table batch_line drop constraint refuses`.then(() => {}),
 	},
 	{
-		what: "books changed by hand, and a console that hangs until its parent ends it; its successor checks",
+		what: "books changed by hand, and a hanging console whose successor checks the books",
 		alerts: ["TollgateWorkerDown", "TollgateBooksBroken"],
 		async run(world) {
 			await world.database.sql`update budget set limit_nano_usd = limit_nano_usd + 1 where id = ${world.accountId}`;
@@ -171,7 +171,7 @@ export const FAULTS: readonly PagedFault[] = [
 		mend: ({ second }) => second.kill("SIGCONT"),
 	},
 	{
-		what: "Postgres that is away for longer than a lease, and 400 keys whose requests are refused all the while",
+		what: "an outage of Postgres longer than a lease, with refused requests of 400 keys",
 		alerts: ["TollgateNotAdmitting", "TollgateSettlementsLate", "TollgateRefusalsDropped"],
 		async run(world) {
 			const keys: Awaited<ReturnType<typeof newCustomer>>[] = [];

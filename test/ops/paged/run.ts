@@ -144,7 +144,7 @@ function writeResults(): void {
 
 By \`bun run alerts\`: two instances (one with two workers and a console), PostgreSQL, model servers, and Prometheus with
 the rules of \`deploy/prometheus\`, scraped every other second and evaluated each second. \`for\` is 2 s and windows are 30 s there; three limits
-differ, since no run reaches them: memory (50 MB), age of the books' check (20 s), free disk (always too little).
+differ from production, because a run does not reach the real ones: memory (50 MB), age of the books' check (20 s), free disk (always too little).
 
 | alert | what was done | fired after, s |
 |---|---|--:|

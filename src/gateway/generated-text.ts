@@ -117,7 +117,8 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 		return this.#events.fail(fault, usageRecord(bill), language);
 	}
 
-	bill(usage: ReportedUsage | undefined, { bytes, chunks, tokensLikely, isBroken }: OutputSize): Bill {
+	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
+		const { bytes, chunks, tokensLikely, isBroken } = output;
 		const likely = isBroken ? Math.min(chunks, tokensLikely ?? chunks) : tokensLikely;
 		return priceTokens(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}

@@ -66,9 +66,10 @@ export function setRateHeaders(
 	setOf(response, TOKEN_HEADERS, admission.rateLimitState(key, others, "tokens"));
 }
 
-function setOf({ headers }: Response, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
+function setOf(response: Response, names: typeof REQUEST_HEADERS, state: RateLimitState | null): void {
 	if (state === null) return;
 	// Read as late as possible, because a Response allocates its headers when they are first read.
+	const { headers } = response;
 	headers.set(names[0], String(state.limit));
 	headers.set(names[1], String(state.remaining));
 	headers.set(names[2], durationText(state.resetMs));

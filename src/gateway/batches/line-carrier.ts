@@ -41,7 +41,8 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 		usageOf: (requestUuid: string) => used.delete(requestUuid),
 		room: (model: string, signal: AbortSignal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
 		/** Receives every settlement; stores those of batch lines until `usageOf` reads them. */
-		settled({ batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged }: SettledEvent): void {
+		settled(event: SettledEvent): void {
+			const { batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged } = event;
 			if (batch === undefined) return;
 			used.set(id, { promptTokens, cachedTokens, completionTokens, reasoningTokens, chargedNanoUsd: charged });
 		},

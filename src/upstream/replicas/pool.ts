@@ -35,7 +35,8 @@ const LOOK_MS = 1_000;
  * account gets at most its `account_share`, and the last sixteenth is for accounts without a place. If the queue is
  * full, the account with the most waiting requests loses its last one to an account with fewer.
  */
-export function createPool({ clock }: { clock: Clock }, options: { limits: () => ServiceLimits }) {
+export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
+	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];

@@ -45,9 +45,10 @@ export function isReplicaServing({
 
 /** A model server for one model, with its load, health and breaker. */
 export function createReplica(
-	{ clock }: { clock: Clock },
+	deps: { clock: Clock },
 	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: () => ServiceLimits },
 ) {
+	const { clock } = deps;
 	const { alias, modelId } = options;
 	let server = { spec: options.spec, dialect: findDialect(options.spec) };
 	const counts = { refused: 0, contradictions: 0, promptTokens: 0, cachedTokens: 0 };

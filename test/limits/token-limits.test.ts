@@ -77,14 +77,17 @@ test.each([1, 3])(
 			for (const { status } of await Promise.all(sent)) statuses.push(status);
 		};
 		const served = () => statuses.filter((status) => status === 200).length;
-		/** Sends until the bound of one more request would not fit, then tries each instance again. */
+		/** Sends until the bound of one more request would not fit, then until all instances refuse. */
 		async function exhaust(most: number): Promise<number> {
 			await burst(400);
 			await waitFor(async () => {
 				await burst(1);
 				return served() > most - bound;
 			}, `nearly ${most} requests to be served`);
-			await burst(3 * gateways);
+			for (let before = -1; served() > before; ) {
+				before = served();
+				await burst(3 * gateways);
+			}
 			return served();
 		}
 		const minute = () => Math.floor(Date.now() / 60_000);

@@ -70,7 +70,7 @@ describe("loadConfig", () => {
 		});
 	});
 
-	test("treats an empty value as unset", () => {
+	test("treats an empty variable as unset", () => {
 		const empty = Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, ""]));
 		const { env: _, ...config } = loadConfig(empty, cwd);
 		const { env: __, ...defaults } = loadConfig({}, cwd);
@@ -206,7 +206,7 @@ describe("loadConfig", () => {
 		}
 	});
 
-	test("accepts a retention of 35 days or more, or 0 for no deletion", () => {
+	test("accepts a retention of at least 35 days, or 0 for no deletion", () => {
 		for (const [days, problems] of [
 			["0", 0],
 			["34", 1],
@@ -215,7 +215,7 @@ describe("loadConfig", () => {
 			expect([days, problemsOf({ RETENTION_USAGE_DAYS: days }).length]).toEqual([days, problems]);
 	});
 
-	test("accepts as archive a folder, or a bucket with its keys", () => {
+	test("accepts as archive a folder or a bucket with its keys", () => {
 		const keys = { S3_ACCESS_KEY_ID: "id", S3_SECRET_ACCESS_KEY: "secret" };
 		const archiveOf = (env: Record<string, string>) => loadConfig(env, cwd).retention.archive;
 		expect(archiveOf({ ARCHIVE: "books" })).toEqual({ folder: join(cwd, "books") });
@@ -244,7 +244,7 @@ describe("loadConfig", () => {
 		]);
 	});
 
-	test("reads exactly the variables in its table, which lists each once", () => {
+	test("reads exactly the variables in the table, which lists each variable once", () => {
 		const root = join(import.meta.dir, "..");
 		const readers = [
 			"src/config.ts",
@@ -290,7 +290,7 @@ describe("production", () => {
 	});
 });
 
-describe("warnings of ineffective or ambiguous settings", () => {
+describe("warnings about ineffective or ambiguous settings", () => {
 	const warningsOf = (env: Record<string, string>) =>
 		loadConfig({ DATABASE_URL: "postgres://h/d", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET, ...env }, cwd).warnings;
 
@@ -385,7 +385,7 @@ describe("roles", () => {
 		expect(problemsOf({ HOST: "::1" })).toEqual([]);
 	});
 
-	test("a process of one plane runs the demo only with DEMO=1, never in production", () => {
+	test("a process of one plane runs the demo only if DEMO=1, and never in production", () => {
 		expect(loadConfig({}, cwd).demo).toBe(true);
 		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);
 		const child = { ROLE: "gateway", RUN_DIR: "/r", DATABASE_URL: "postgres://h/d" };
@@ -402,8 +402,8 @@ describe("roles", () => {
 	});
 });
 
-describe("the demo's data", () => {
-	test("is in a subfolder of DATA_DIR", () => {
+describe("the demo's data folder", () => {
+	test("is a subfolder of DATA_DIR", () => {
 		const dataDir = (env: Record<string, string>) => loadConfig({ DATA_DIR: "d", ...env }, cwd).dataDir;
 		expect(dataDir({})).toBe(join(cwd, "d", "demo"));
 		expect(dataDir({ DATABASE_URL: "postgres://db/x" })).toBe(join(cwd, "d"));
@@ -417,7 +417,7 @@ describe("the demo's data", () => {
 });
 
 describe("loadOrCreateSecrets", () => {
-	test("creates secrets and an instance name once, readable by the owner only", () => {
+	test("creates the secrets and an instance name once, and only the user can read them", () => {
 		const config = loadConfig({}, cwd);
 		const first = loadOrCreateSecrets(config);
 		expect(first.made).toEqual(["KEY_PEPPER", "CONSOLE_SECRET", "INSTANCE_ID"]);
@@ -431,7 +431,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(join(cwd, ".data/demo/console-secret")).mode & 0o777).toBe(0o600);
 	});
 
-	test("returns secrets of the environment and leaves the stored ones unchanged", () => {
+	test("returns secrets of the environment, and leaves the stored secrets unchanged", () => {
 		const given = loadOrCreateSecrets(loadConfig({ KEY_PEPPER: "given", INSTANCE_ID: "here" }, cwd));
 		expect(given).toMatchObject({ keyPepper: "given", instanceId: "here", made: ["CONSOLE_SECRET"] });
 		const later = loadOrCreateSecrets(loadConfig({}, cwd));
@@ -460,7 +460,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(answers.filter((answer) => answer.made.includes("KEY_PEPPER")).length).toBe(1);
 	});
 
-	test("returns the secrets of another process that created the files first", () => {
+	test("returns the secrets of another process that creates the files first", () => {
 		const config = loadConfig({ INSTANCE_ID: "i" }, cwd);
 		let winner: ReturnType<typeof loadOrCreateSecrets> | undefined;
 		const link = spyOn(fs, "linkSync").mockImplementationOnce((from, to) => {

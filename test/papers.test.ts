@@ -73,7 +73,7 @@ test("the table of SQL functions lists each file of functions", () => {
 	);
 });
 
-test("the list of database tables has each file, and each file has the listed tables", () => {
+test("the list of database tables has each schema file, which has the listed tables", () => {
 	const rows = rowsOf("db/README.md", "## Schema");
 	const files = [...new Bun.Glob("**/*.sql.ts").scanSync(SOURCE)].sort();
 	const named = rows.map(
@@ -92,7 +92,7 @@ test("src/README.md links the README of each room", () => {
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
 
-test("papers that say prompts are not stored name batch files and encrypted answers", () => {
+test("papers that say prompts are not stored mention batch files and encrypted answers", () => {
 	for (const [path, says] of [
 		["../SECURITY.md", "prompts and answers"],
 		["console/README.md", "No prompt and no answer"],
@@ -119,7 +119,7 @@ test("each constant in SECURITY.md has the value of the named source file", () =
 	for (const [file, line] of named) expect([file, paper(`../${file}`).includes(line)]).toEqual([file, true]);
 });
 
-test("each shared resource has a test, and its named limits have their values", () => {
+test("each shared resource in SECURITY.md has a test, and its limits have their values", () => {
 	const security = readFileSync(join(SOURCE, "../SECURITY.md"), "utf8");
 	const rows = security.split("\n").filter((line) => /^\|.*`src\/[\w./-]+`( *)\|$/.test(line));
 	let seen = 0;

@@ -141,7 +141,7 @@ test("admission refuses a key that is revoked between its check and the reservat
 	expect(state.reserved).toEqual([]);
 });
 
-test("a 402 names the cap of the new day if the day ends during the draw", async () => {
+test("a 402 error names the new day's cap if the day ends while credit is drawn", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): BudgetShortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -158,7 +158,7 @@ test("a 402 names the cap of the new day if the day ends during the draw", async
 	expect(draws).toBe(2);
 });
 
-test("admission waits for the news of a cap change that the database already applies", async () => {
+test("admission waits until the instance learns a cap change that Postgres has applied", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${dayOf(clock.wallMs())}`;
@@ -267,7 +267,7 @@ test("admission refuses a free request of an account without credit", async () =
 	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
 });
 
-test("admission answers overloaded after 64 draws whose credit other requests took", async () => {
+test("admission answers `overloaded` if other requests took the credit of 64 draws", async () => {
 	const { admission, request, state } = setUp();
 	state.free = 0;
 	let draws = 0;
@@ -279,7 +279,7 @@ test("admission answers overloaded after 64 draws whose credit other requests to
 	expect(draws).toBe(64);
 });
 
-test("admission draws on the project, then on its cap's period, then on the key's", () => {
+test("admission draws on the project, the project's cap period, the key's cap period", () => {
 	const { admission, request, state, key, project, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
@@ -298,7 +298,7 @@ test("admission draws on the project, then on its cap's period, then on the key'
 	]);
 });
 
-test("a 402 names the budget that lacks credit and the time when its cap renews", async () => {
+test("a 402 error names the budget that lacks credit and when its cap renews", async () => {
 	const { admission, request, state, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
@@ -359,7 +359,7 @@ test("admission counts all keys of a project against the project's limits", asyn
 });
 
 test.each(["key", "project", "account", "tag", "model"] as const)(
-	"the token limit of a request's %s counts its tokens and gets unused ones back",
+	"the token limit of a request's %s counts its tokens and takes unused ones back",
 	async (holder) => {
 		const { admission, request, key, project, state } = setUp({}, {});
 		const limit = { requestsPerMinute: null, concurrencyMax: null, tokensPerMinute: 100 };
@@ -411,7 +411,7 @@ test.each(["project", "account", "model"] as const)(
 	},
 );
 
-test("an account gets the limits of its first matching tag and its own token limit", async () => {
+test("an account gets the limits of its first matching tag, and its own token limit", async () => {
 	const { admission, key, state } = setUp();
 	const entry = (tag: string | null, tokens: number) =>
 		({ tag, requestsPerMinute: 7, concurrencyMax: null, tokensPerMinute: tokens }) as const;

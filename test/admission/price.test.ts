@@ -59,7 +59,7 @@ describe("the price of a request", () => {
 		);
 	});
 
-	test("is the same from priceOfTokens and from cappedPriceOf", () => {
+	test("has the same amount from priceOfTokens and from cappedPriceOf", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };

@@ -159,7 +159,7 @@ describe("the upper bound of a prompt's tokens", () => {
 		expect(named).toBeGreaterThan(1_800);
 	});
 
-	test("counts each image with the most tiles it can have, whatever its address", () => {
+	test("counts an image with the most tiles that an image can have, whatever its URL", () => {
 		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
 		const short = promptTokensMax(measureChat([image("data:,")], [], model), model);
 		const long = promptTokensMax(

@@ -53,7 +53,7 @@ test("a stranger's password for an address is void once the owner proves the add
 	expect((await owner.get("/api/console/me")).body.user.name).toBe("Owner");
 });
 
-test("an owner who signs up after a stranger used the address keeps the own password", async () => {
+test("an owner who signs up after a stranger used the address keeps the new password", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -100,7 +100,7 @@ test("fetching the mailed link by GET or HEAD does not prove the mail address", 
 	expect((await owner.get("/api/console/me")).body.account.id).toBe(id);
 });
 
-test("proving a mail address removes passwords and sessions from before the proof", async () => {
+test("proving a mail address removes earlier passwords and sessions", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
@@ -131,7 +131,7 @@ test("proving a mail address removes passwords and sessions from before the proo
 	expect([await signIn(stranger, PASSWORD), await signIn(owner, OWNERS)]).toEqual([401, 200]);
 });
 
-test("one of many concurrent proofs of the same mail address succeeds", async () => {
+test("only one of many concurrent proofs of a mail address succeeds", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -162,7 +162,7 @@ test("one of many concurrent proofs of the same mail address succeeds", async ()
 	expect(await signIn(newPerson(service, owner.email), good)).toBe(200);
 });
 
-test("a sign-up with a known address neither succeeds nor reveals that it is known", async () => {
+test("a sign-up with a registered address neither succeeds nor reveals that it exists", async () => {
 	const owner = await signedUp(service);
 	const stranger = newPerson(service, owner.email.toUpperCase());
 	const known = await signUp(stranger, STRANGERS);

@@ -143,14 +143,14 @@ const CASES: Readonly<Record<string, Case>> = {
 		status: 200,
 		bytesMin: 15 * MB,
 	},
-	"20,000 tokens with 20 others each": {
+	"20,000 tokens with 20 alternatives each": {
 		...chats,
 		make: () =>
 			json(message('"content":"x"', `,"logprobs":{"content":${many(20_000, record.replace("[]}", `${top}}`))}}`)),
 		status: 200,
 		bytesMin: 15 * MB,
 	},
-	"a million objects that nobody asked for": {
+	"a million unrequested objects": {
 		...chats,
 		make: () => json(message('"content":"x"').replace("{", `{"more":${many(990_000, "{}")},`)),
 		status: 200,
@@ -168,7 +168,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		make: () => json(message(`"content":${many(490_000, '{"type":"text","text":"a"}')}`)),
 		status: 502,
 	},
-	"names that are no other's": {
+	"field names that never repeat": {
 		isLong: true,
 		...chats,
 		make: () => json(`{${Array.from({ length: 2_000_000 }, (_, at) => `"n${at}":1`).join(",")}}`),
@@ -198,7 +198,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		status: 200,
 		bytesMin: 45 * MB,
 	},
-	"a large image that is none": {
+	"large image data that is no image": {
 		path: "images/generations",
 		ask: IMAGE,
 		make: () => json(`{"data":[{"b64_json":"${"A".repeat(45 * MB)}-"}]}`),
@@ -263,7 +263,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		status: 200,
 		bytesMin: 20 * SHARE * MB,
 	},
-	"a whole answer in a stream's place": {
+	"one JSON body instead of a stream": {
 		...streams,
 		make: () => json(message(`"content":"${"x".repeat(3 * MB)}"`)),
 		status: 200,
@@ -286,7 +286,7 @@ async function send({ path, ask, isKept }: Case): Promise<{ status: number; byte
 	return { status: response.status, bytes: bytes.length, text };
 }
 
-describe.skipIf(process.platform !== "linux")("a large answer does not block others", () => {
+describe.skipIf(process.platform !== "linux")("the event loop takes no long step for", () => {
 	for (const [name, play] of Object.entries(CASES).filter(([, { isLong }]) => LONG || !isLong))
 		test(name, async () => {
 			const { body, type } = play.make();

@@ -61,15 +61,15 @@ function unfinished(resource: string, bytes: number, again: number): Attacker {
 }
 
 export const ATTACKERS = {
-	"90,000 stops": posts("processor", chat(`,"stop":[${list(90_000, (at) => `"s${at}"`)}]`)),
-	"49,000 biases": posts("processor", chat(`,"logit_bias":{${list(49_000, (at) => `"${at}":1`)}}`)),
-	"49,000 names in tools": posts(
+	"90,000 stop texts": posts("processor", chat(`,"stop":[${list(90_000, (at) => `"s${at}"`)}]`)),
+	"49,000 logit biases": posts("processor", chat(`,"logit_bias":{${list(49_000, (at) => `"${at}":1`)}}`)),
+	"49,000 field names in tools": posts(
 		"processor",
 		chat(
 			`,"tools":[${list(1_000, (at) => `{"type":"function","function":{"name":"f${at}","parameters":{${list(45, (nr) => `"n${nr}":{}`)}}}}`)}]`,
 		),
 	),
-	"a wrong message after 4,000": posts(
+	"a wrong message after 4,000 valid messages": posts(
 		"processor",
 		chat("", `[${list(4_000, (at) => `{"role":"user","content":"x${at}"}`)},{"role":"nobody"}]`),
 		// The bodies of four accounts are more than the body memory.

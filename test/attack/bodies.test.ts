@@ -93,7 +93,7 @@ const BODIES: Bodies = {
 
 /** Bodies with the largest numbers of each element that still reach the parser and the later checks. */
 const WITHIN_BOUNDS: Bodies = {
-	"a wrong message after 4,000": [
+	"a wrong message after 4,000 valid messages": [
 		"`messages[4000].role`",
 		() => `{"model":"test-model","messages":[${'{"role":"user","content":"x"},'.repeat(4_000)}{"role":"x"}]}`,
 	],
@@ -199,7 +199,7 @@ describe("a request of an account without a top-up", () => {
 	});
 });
 
-describe("request bodies that never end", () => {
+describe("request bodies that never arrive completely", () => {
 	test("use no memory for bytes that have not arrived", async () => {
 		const other = await product.secret("100");
 		for (const secret of [payer, other]) await (await send(secret, bytes(JSON.stringify(ask())))).text();

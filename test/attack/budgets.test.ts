@@ -20,8 +20,8 @@ const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
 /** Attackers that are stopped by the same limits as others; only the long form tests them. */
 const SHORT: readonly string[] = [
-	"a wrong message after 4,000",
-	"49,000 names in tools",
+	"a wrong message after 4,000 valid messages",
+	"49,000 field names in tools",
 	"texts of 6 MB",
 	"bodies that arrive slowly",
 ];
@@ -59,7 +59,7 @@ const seen = async (seconds: number, bytes: number): Promise<CustomerReport> =>
 for (const [name, { resource }] of Object.entries(ATTACKERS).filter(([each]) => LONG || SHORT.includes(each)))
 	for (const accounts of ACCOUNTS)
 		test(
-			`${accounts} accounts that attack with ${name} delay no other customer`,
+			`${accounts} accounts that attack with ${name} do not delay another customer`,
 			async () => {
 				const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
 				const bytes = BYTES[resource as keyof typeof BYTES];

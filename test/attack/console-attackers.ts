@@ -71,15 +71,15 @@ function stranger(url: string): Promise<unknown> {
 }
 
 export const CONSOLE_ATTACKERS = {
-	"one byte of a webhook": {
+	"webhooks that stop after one byte": {
 		...{ resource: "open requests", connections: 4_300, signedIn: false },
 		attack: unfinished("/api/stripe/webhook", MB, 1),
 	},
-	"nearly whole webhooks": {
+	"webhooks without their last byte": {
 		...{ resource: "bodies of others", connections: 400, signedIn: false },
 		attack: unfinished("/api/stripe/webhook", MB, MB - 1),
 	},
-	"nearly whole sign-ins": {
+	"sign-ins without their last byte": {
 		...{ resource: "bodies of others", connections: 1_000, signedIn: false },
 		attack: unfinished("/api/auth/sign-in/email", 64 * 1024, 64 * 1024 - 1),
 	},
@@ -87,7 +87,7 @@ export const CONSOLE_ATTACKERS = {
 		...{ resource: "bodies of accounts", connections: 24, signedIn: true },
 		attack: repeated("POST", "/api/console/playground/chat?key=none", () => chat),
 	},
-	"sign-ups of new networks": {
+	"sign-ups from new networks": {
 		...{ resource: "requests of the sign-in", connections: 300, signedIn: false },
 		attack: stranger,
 	},
@@ -95,11 +95,11 @@ export const CONSOLE_ATTACKERS = {
 		...{ resource: "PDFs", connections: 60, signedIn: true },
 		attack: repeated("GET", `/api/console/credit/statement.pdf?month=${month}`),
 	},
-	"sums of usage": {
+	"usage sums": {
 		...{ resource: "sessions and pages being read", connections: 300, signedIn: true },
 		attack: repeated("GET", "/api/console/usage"),
 	},
-	"changes of a project": {
+	"project changes": {
 		...{ resource: "changes", connections: 32, signedIn: true },
 		attack: repeated("POST", "/api/console/projects", () => JSON.stringify({ name: `p${changes++}`, models })),
 	},

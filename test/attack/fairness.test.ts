@@ -67,7 +67,7 @@ test("a thousand requests of one customer do not delay another", async () => {
 	for (const client of clients) client.leave();
 }, 60_000);
 
-test("clients that never read their streams leave the server to another customer", async () => {
+test("clients that never read their streams leave capacity to another customer", async () => {
 	const readers = [await product.secret("100"), await product.secret("100")];
 	const other = await product.secret("100");
 	const long = reply().text(Array.from({ length: 1_500 }, () => "x".repeat(20_000)));

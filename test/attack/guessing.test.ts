@@ -30,7 +30,7 @@ const wrongFor = (secret: string, nth: number) => {
 	return String(code).padStart(6, "0");
 };
 
-test("a sign-in challenge accepts five guessed codes, counted over all addresses", async () => {
+test("a sign-in challenge accepts five guesses of its code from all addresses together", async () => {
 	const { person, secret, next } = await withFactor();
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -50,7 +50,7 @@ test("a sign-in challenge accepts five guessed codes, counted over all addresses
 	expect(left?.n).toBe(0);
 });
 
-test("a person's challenges accept ten guessed codes per hour in total", async () => {
+test("all challenges of a person together accept ten guesses of a code per hour", async () => {
 	const { person, secret, codes, next } = await withFactor();
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 15; nth++) {
@@ -112,7 +112,7 @@ test("a sign-in code is valid only once", async () => {
 		expect((await post(late, "verify-totp", { code: odd })).status).toBeGreaterThanOrEqual(400);
 });
 
-test("wrong passwords block unknown browsers, but not the owner's known browser", async () => {
+test("wrong passwords block unknown browsers, but not a browser known to the owner", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
@@ -146,7 +146,7 @@ test("wrong passwords block unknown browsers, but not the owner's known browser"
 	expect(await me(newBrowser)).toBe(200);
 });
 
-test("a browser known to one person gets no extra guesses at another person's account", async () => {
+test("a browser known to one person gets no extra guesses at another person's password", async () => {
 	const [person, other] = [await signedUp(service), await signedUp(service)];
 	await service.db.sql`
 		insert into rate_count (key, count, started_at)
@@ -168,7 +168,7 @@ test("a browser known to one person gets no extra guesses at another person's ac
 	expect(own).toEqual([...Array(10).fill(401), 429]);
 });
 
-test("at most ten of many concurrent guesses of a password are checked", async () => {
+test("only ten of many concurrent guesses of a password are checked", async () => {
 	const person = await signedUp(service);
 	const browser = elsewhere(person);
 	const rounds = await Promise.all(

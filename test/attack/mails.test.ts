@@ -49,7 +49,7 @@ test("a flood of one kind of mail does not stop the other kinds to that mailbox"
 	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
 });
 
-test("the owner gets five more reset links an hour after strangers used up five", async () => {
+test("an owner gets reset links again an hour after strangers requested five of them", async () => {
 	const victim = await signedUp(service);
 	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
 	for (const expected of [5, 10, 15, 20]) {
@@ -93,7 +93,7 @@ const USUAL = [
 	"👩‍🚀 Ada",
 ];
 
-test("the console refuses names with links or markup and accepts real names", async () => {
+test("the console refuses names with links or markup, and accepts real names", async () => {
 	const person = await signedUp(service);
 	for (const name of NAMES) {
 		const shown = name.slice(0, 40);
@@ -115,7 +115,7 @@ test("an invalid name gets the same error for known and unknown addresses", asyn
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
-test("a mail address that is not exactly one address is refused", async () => {
+test("a text that is not exactly one mail address is refused", async () => {
 	const owner = await signedUp(service);
 	const victim = `${crypto.randomUUID()}@example.com`;
 	for (const email of [

@@ -15,7 +15,7 @@ const closed = await withService({ models, env: { ...env, METRICS_TOKEN: TOKEN }
 const status = async (service: TestService, headers: Record<string, string>) =>
 	(await fetch(`${service.url}/metrics`, { headers })).status;
 
-test("without METRICS_TOKEN only direct local requests can read metrics", async () => {
+test("without METRICS_TOKEN only requests from this machine can read metrics", async () => {
 	for (const service of [open, unset]) {
 		expect(await status(service, {})).toBe(200);
 		expect(await status(service, { "x-forwarded-for": "203.0.113.7" })).toBe(404);

@@ -69,7 +69,7 @@ test("an operator in production needs a second factor to sign in", async () => {
 	expect((await thief.get("/api/console/operator/summary")).status).toBe(401);
 });
 
-test("an operator cannot decide about the operator's own accounts", async () => {
+test("an operator cannot approve requests of the operator's own accounts", async () => {
 	const decisions = (accountId: string, topUpId: string) =>
 		[
 			[at("/suspend", accountId), { reason: "because" }],
@@ -152,7 +152,7 @@ test("a large credit adjustment needs a second operator", async () => {
 	]);
 });
 
-test("many small credit adjustments together need a second operator, like a large one", async () => {
+test("small credit adjustments that add up to a large one need a second operator", async () => {
 	const carl = await boss();
 	const [one, two] = [await signedUp(service), await signedUp(service)];
 	const sent = await Promise.all(

@@ -62,7 +62,7 @@ test("links in mails lead to this service", async () => {
 	}
 });
 
-test("return URLs of other sites are refused or left out of the mail", async () => {
+test("a return URL of another site is refused or left out of the mail", async () => {
 	const away = "https://attacker.example/";
 	for (const back of [away, "//attacker.example", "/\\attacker.example", "https:attacker.example"]) {
 		const person = newPerson(mailing);

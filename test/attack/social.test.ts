@@ -207,7 +207,7 @@ test("a social sign-in accepts only recent tokens issued for this client", async
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("a failing sign-in provider sends the browser back here without a 5xx", async () => {
+test("a failing sign-in provider sends the browser back to this site without a 5xx", async () => {
 	const failures: Record<string, () => Response> = {
 		"a failure that is a success": () => Response.json({ message: "rate limit" }),
 		"no JSON": () => new Response("<html>"),

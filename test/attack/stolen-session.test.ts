@@ -63,7 +63,7 @@ const state = async () =>
 				(select count(*)::int from invitation) as invitations, (select sum(cap_nano_usd)::text from api_key) as caps`,
 	);
 
-test("a sensitive act needs the password if the sign-in is 15 minutes old", async () => {
+test("a sensitive act needs the password again 15 minutes after the sign-in", async () => {
 	const { owner, acts, spared } = await household();
 	await minutesPass(16);
 	const before = await state();
@@ -80,7 +80,7 @@ test("a sensitive act needs the password if the sign-in is 15 minutes old", asyn
 	expect((await act(owner, acts[0] as [string, string, object])).status).toBe(403);
 }, 60_000);
 
-test("entering the password confirms one session only, and guesses are limited", async () => {
+test("entering the password confirms one session only, and wrong guesses are limited", async () => {
 	const owner = await signedUp(service);
 	const phone = newPerson(service, owner.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
@@ -159,7 +159,7 @@ test("every route that changes data requires the password unless listed as exemp
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 }, 60_000);
 
-test("the caps of all keys created without the password add up to one limit", async () => {
+test("the caps of all keys that a session creates without the password have one limit", async () => {
 	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;

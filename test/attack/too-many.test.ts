@@ -41,7 +41,7 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("an account gets a place for its request although two accounts ask for too many", async () => {
+test("an account gets a place for its request although two accounts send too many", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });

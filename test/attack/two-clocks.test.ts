@@ -77,7 +77,7 @@ const again = async (person: Person) =>
 	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
 
 for (const apart of [-60, 60])
-	test(`a password confirms for 15 minutes with a console clock ${apart} min off`, async () => {
+	test(`a password entry is valid for 15 minutes if the console's clock is ${apart} min off`, async () => {
 		setApart(apart);
 		const person = await signedUp(service);
 		setApart(16);

@@ -58,7 +58,7 @@ async function statusOf(secret: string, headers: Record<string, string> = {}): P
 	return [response.status, error?.code];
 }
 
-test("many long answers arrive completely within bounded memory", async () => {
+test("many long answers arrive completely, and the gateway's memory stays bounded", async () => {
 	const secret = await product.secret("100");
 	const ask = async () => {
 		const answer = await send(secret);

@@ -150,7 +150,7 @@ describe("a request with a repeated Idempotency-Key", () => {
 		expect((await send(one.secret, {}, headers, { path: "/v1/completions" })).status).toBe(422);
 	});
 
-	test("is refused if its first answer was too large to keep", async () => {
+	test("gets an error if the first answer was too large to store", async () => {
 		const { secret, accountId } = await service.customer();
 		const text = "x".repeat(6 * 1024 * 1024);
 		first.always(() =>

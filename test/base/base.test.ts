@@ -12,7 +12,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 describe("a promise with a deadline", () => {
 	const late = () => new Error("late");
 
-	test("rejects at the deadline, and leaves no timer if it settled before", async () => {
+	test("rejects at the deadline, and leaves no timer if it settles earlier", async () => {
 		const clock = createManualClock();
 		const slow = withDeadline(clock, new Promise<never>(() => {}), 100, late);
 		clock.advance(100);
@@ -22,7 +22,7 @@ describe("a promise with a deadline", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a sleep lasts at least its whole time", async () => {
+	test("a sleep never ends early", async () => {
 		const clock = createManualClock();
 		let awake = false;
 		const slept = sleep(clock, 100).then(() => {

@@ -4,7 +4,7 @@ import { createLog, silentLog } from "../../src/base/log.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 describe("cleanup", () => {
-	test("runs each step once, the last added first, even if a step fails", async () => {
+	test("runs each step once, the last added step first, even if a step fails", async () => {
 		const lines: string[] = [];
 		const log = createLog({ level: "debug", write: (line) => void lines.push(line) });
 		const cleanup = createCleanup({ clock: createManualClock(), log });
@@ -20,7 +20,7 @@ describe("cleanup", () => {
 		expect(lines).toHaveLength(1);
 	});
 
-	test("waits for each step up to the step's deadline", async () => {
+	test("waits for each step until that step's deadline", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];
@@ -43,7 +43,7 @@ describe("cleanup", () => {
 		expect(done).toEqual(["slow in order", "first"]);
 	});
 
-	test("gives all steps that hang one common deadline", async () => {
+	test("has one common deadline for all steps that hang", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];

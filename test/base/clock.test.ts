@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 
-test("the clock reads waiting input first if a delay expired while the process stalled", async () => {
+test("a delay that expired while the process stalled ends after waiting input was read", async () => {
 	const came: string[] = [];
 	const { promise, resolve } = Promise.withResolvers<void>();
 	const child = Bun.spawn(["sh", "-c", "echo ready; read go; sleep 0.2; echo here"], { stdin: "pipe", stdout: "pipe" });

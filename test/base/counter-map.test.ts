@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { CounterMap } from "../../src/base/counter-map.ts";
 
-test("the counter map counts by name and drops names whose count is back at zero", () => {
+test("the counter map counts by name, and drops a name whose count returns to zero", () => {
 	const tally = new CounterMap();
 	expect(tally.of("nobody")).toBe(0);
 	for (let nth = 0; nth < 50_000; nth++) {

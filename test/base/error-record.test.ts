@@ -66,7 +66,7 @@ function written(error: Error, asText: Record<string, unknown> = {}): string {
 	return [...lines, errorText(error), JSON.stringify(errorRecord(error))].join("\n");
 }
 
-test("a driver's error is recorded with its SQLSTATE and without values", async () => {
+test("a database driver's error is recorded with its SQLSTATE and without values", async () => {
 	for (const [state, text, value] of STATEMENTS) {
 		const error = await errorOf(() => db.sql.unsafe(text, [value]));
 		expect([text, (error as { code?: unknown }).code]).toEqual([text, state]);
@@ -75,7 +75,7 @@ test("a driver's error is recorded with its SQLSTATE and without values", async 
 	}
 });
 
-test("a query builder's error is recorded without values of the statement", async () => {
+test("a query builder's error is recorded without the statement's values", async () => {
 	for (const [state, text, value] of STATEMENTS) {
 		const [before = "", after = ""] = text.split("$1");
 		const query = sql`${sql.raw(before)}${value}${sql.raw(after)}`;
@@ -89,7 +89,7 @@ test("a query builder's error is recorded without values of the statement", asyn
 	}
 });
 
-test("an error record keeps table, constraint and position of the failure", async () => {
+test("an error record contains the failure's table, constraint and position", async () => {
 	const taken = errorRecord(await errorOf(() => db.sql`insert into canary_store (id, name) values (2, ${CANARY})`));
 	expect(taken.about).toMatchObject({ table_name: "canary_store", constraint_name: "canary_store_name_key" });
 	const raised = errorRecord(await errorOf(() => db.sql`select canary_raise(${CANARY})`));

@@ -21,14 +21,14 @@ describe("the fair pool", () => {
 		[1_000, 1, 1_000],
 		[7, 0.1, 1],
 	] as const)
-		test(`of ${size} units gives its only owner ${alone} at a share of ${share}`, () => {
+		test(`of ${size} units gives a single owner ${alone} if its share is ${share}`, () => {
 			const places = pool(size, share);
 			expect(fill(places, "a")).toBe(alone);
 			expect(codeThrownBy(() => places.take("a"))).toBe("rate_limit_exceeded");
 		});
 
 	for (const attackers of [1, 4, 16, 63])
-		test(`leaves units for a new owner while ${attackers} owners take all they can`, () => {
+		test(`leaves units for a new owner although ${attackers} owners take all they can`, () => {
 			const places = pool(16_384, 0.75);
 			for (let nth = 0; nth < attackers; nth += 1) fill(places, `attacker ${nth}`);
 			expect(fill(places, "customer")).toBeGreaterThanOrEqual(16);
@@ -48,14 +48,14 @@ describe("the fair pool", () => {
 		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
 	});
 
-	test("adds units by `add` without a refusal, and counts them as taken", () => {
+	test("never refuses units added with `add`, and counts them as taken", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
 		expect(codeThrownBy(() => places.take("a"))).toBe("overloaded");
 		expect(() => places.giveBack("a")).toThrow("gives back");
 	});
 
-	test("ends the slowest holder of the owner with most units if others need units", () => {
+	test("ends the slowest holder of the owner with most units if other owners need units", () => {
 		const places = pool(8, 0.5);
 		const ended: string[] = [];
 		const enter = (owner: string, pace: number) =>
@@ -106,7 +106,7 @@ describe("the fair queue", () => {
 		expect(served).toEqual(["a 1", "b 1", "c 1", "a 2"]);
 	});
 
-	test("makes an owner with `ownMax` running requests wait until one of them ends", async () => {
+	test("makes an owner with `ownMax` running requests wait until one of these ends", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, { ...options, places: 4, ownMax: 2 });
 		const [first] = await Promise.all([queue.enter("a"), queue.enter("a")]);
 		const third = queue.enter("a");
@@ -117,7 +117,7 @@ describe("the fair queue", () => {
 		expect(queue.waiting()).toBe(0);
 	});
 
-	test("drops the last waiter of the owner with most waiters for an owner with fewer", async () => {
+	test("drops the last waiter of the owner with most waiters if another owner has fewer", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = Array.from({ length: 4 }, () => queue.enter("a"));
@@ -129,7 +129,7 @@ describe("the fair queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
-	test("refuses a new waiter if it is full with one waiter of each owner", async () => {
+	test("refuses a new waiter if it is full and each waiter has another owner", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));

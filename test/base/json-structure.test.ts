@@ -36,7 +36,7 @@ const namesIn = (json: unknown): number => {
 
 const fieldOf = (text: string, field: string) => (checkJsonStructure(text, field) as JsonStructure).field();
 
-test("the JSON structure check finds the field that JSON.parse reads and counts names", () => {
+test("the JSON structure check finds the field that JSON.parse reads, and counts names", () => {
 	fc.assert(
 		fc.property(
 			fc.dictionary(fc.oneof(awkward, fc.constant("messages")), value),
@@ -61,7 +61,7 @@ test("the JSON structure check finds the field that JSON.parse reads and counts 
 	);
 });
 
-test("the JSON structure check finds the last field of a repeated, unescaped name", () => {
+test("the JSON structure check finds the last of several fields with the same name", () => {
 	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
 	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
 	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();
@@ -75,7 +75,7 @@ test("the JSON structure check counts a repeated field name twice", () => {
 	expect(fieldOf('{"m":[{"content":"a:b{\\"c\\":"}]}', "m")?.names).toBe(1);
 });
 
-test("the JSON structure check gives one result in steps or at once", async () => {
+test("the JSON structure check gives the same result in several steps and in one step", async () => {
 	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
 	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
 	expect((await checkJsonStructure(most as string, "m")).field()?.names).toBe(1);

@@ -86,7 +86,7 @@ test("the first log line after a full disk begins on a new line", () => {
 	expect(taken.join("")).toBe("first\nsec\nth\nfourth\nlost 2\nfifth\n");
 });
 
-test("a process continues after its log reader has ended", async () => {
+test("a process continues after the reader of its log has ended", async () => {
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), "20000"], {
 		stdio: ["pipe", "pipe", "pipe"],
 	});

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
-test("the linked queue keeps the insertion order when any element leaves", () => {
+test("the linked queue keeps the insertion order when any element is removed", () => {
 	const step = fc.record({ comes: fc.constantFrom("no", "first", "last"), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -27,7 +27,7 @@ test("the linked queue keeps the insertion order when any element leaves", () =>
 	);
 });
 
-test("the linked queue visits each present element once while others join or leave", () => {
+test("the linked queue visits each element once while others are added or removed", () => {
 	const line = new LinkedQueue<number>();
 	const standings = Array.from({ length: 6 }, (_, nth) => line.add(nth));
 	const met: number[] = [];

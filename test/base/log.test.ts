@@ -23,7 +23,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("keeps its own time, level and message, even if fields have these names", () => {
+	test("keeps its own time, level and message if fields have the same names", () => {
 		const { lines, log } = setUp();
 		log.with({ level: "error" }).debug("said", { time: 1, level: "error", message: "other" });
 		expect(JSON.parse(lines[0] as string)).toEqual({
@@ -33,7 +33,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("omits events below its level", () => {
+	test("omits events below the log level", () => {
 		const { lines, log } = setUp("warn");
 		log.debug("no");
 		log.info("no");

@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const MOMENT_MS = 100;
 
-test("event-loop work longer than a moment is reported once, shorter work never", () => {
+test("event-loop work longer than the limit is reported once, shorter work never", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createLongRunWatch<string>(clock, (one) => void told.push(one));
@@ -36,7 +36,7 @@ test("event-loop work that ends while a report is written is not reported", () =
 	expect(told).toEqual(["first"]);
 });
 
-test("work that begins during a report is not included in that report", () => {
+test("event-loop work that begins during a report is not part of that report", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	let next = 0;

@@ -20,7 +20,7 @@ test("the turn queue runs work at once if its time slice is not used up", () => 
 	expect([turns.run("a", () => 1), turns.run("b", () => 2), turns.begin("c", 1)]).toEqual([1, 2, undefined]);
 });
 
-test("the turn queue passes errors of work to the caller, now or later", async () => {
+test("the turn queue rejects with the error of immediate work and of delayed work", async () => {
 	const fail = () => {
 		throw new Error("of the work");
 	};
@@ -45,7 +45,7 @@ test("the turn queue lets other events run between steps", async () => {
 	expect(done).toEqual(["step 1", "other", "step 2", "other", "step 3", "other"]);
 });
 
-test("the turn queue serves the owner first that used the least processor time", async () => {
+test("the turn queue next serves the owner that used the least processor time", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const all: unknown[] = [];
@@ -62,7 +62,7 @@ test("the turn queue serves the owner first that used the least processor time",
 	expect(done.lastIndexOf("light")).toBeLessThanOrEqual(6);
 });
 
-test("the turn queue finishes the task it began before it begins the owner's next", async () => {
+test("the turn queue finishes a task before it begins the owner's next task", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const task = async (name: string) => {
@@ -88,7 +88,7 @@ test("the turn queue delays an owner whose work was refused, and no other owner"
 	expect(performance.now() - begunMs).toBeLessThan(5_000);
 });
 
-test("the turn queue lets an owner's refusals beyond its limit wait for the next windows", async () => {
+test("an owner's refusals above the limit wait in the turn queue for later windows", async () => {
 	const turns = createProcessorTurns();
 	const begunMs = performance.now();
 	const waiting = Array.from({ length: 20 }, () => turns.refused("a", 4)).filter((answer) => answer !== undefined);
@@ -97,7 +97,7 @@ test("the turn queue lets an owner's refusals beyond its limit wait for the next
 	expect(performance.now() - begunMs).toBeGreaterThan(450);
 });
 
-test("the turn queue runs a refused owner's work at once if the clock was set back", async () => {
+test("the turn queue runs a refused owner's work at once if the clock is set back", async () => {
 	const ahead = performance.now() + 3_600_000;
 	const clock = spyOn(performance, "now").mockReturnValue(ahead);
 	const turns = createProcessorTurns();

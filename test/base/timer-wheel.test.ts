@@ -75,7 +75,7 @@ test("the timer wheel fires a deadline once, never early and at most one tick la
 	);
 });
 
-test("the timer wheel fires no deadline that another one of the same tick cancelled", async () => {
+test("the timer wheel fires no deadline that another deadline of the same tick cancels", async () => {
 	const { wheel, pass } = handWheel();
 	const fired: string[] = [];
 	wheel.after(1_000, () => {

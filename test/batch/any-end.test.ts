@@ -19,7 +19,7 @@ const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] 
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
 	const act = acts[seed % acts.length] as (typeof acts)[number];
-	test(`each batch line ends once after ${act} while runners die (seed ${seed})`, async () => {
+	test(`each batch line ends once if ${act} happens while runners die (seed ${seed})`, async () => {
 		const chance = createRandom(1_000 + seed).fraction;
 		const world = createCrashWorld(db, owner, chance);
 		const { names, id } = await world.createLines(5 + Math.floor(chance() * 30));

@@ -8,9 +8,9 @@ import { chatLine, isOver, withBatches } from "./batch-service.ts";
 const batches = await withBatches();
 const { service, upstream } = batches;
 
-describe("a batch sent by OpenAI's library", () => {
+describe("a batch sent with OpenAI's library", () => {
 	for (const [version, Client] of Object.entries({ 6: OpenAI6, 7: OpenAI })) {
-		test(`runs from upload to answers with version ${version}`, async () => {
+		test(`runs from the upload to the download of answers with version ${version}`, async () => {
 			const { secret, accountId } = await service.customer();
 			const client = new Client({ baseURL: `${service.url}/v1`, apiKey: secret }) as OpenAI;
 			const text = ["a", "b", "c"].map((id) => `${chatLine(id, `hello ${id}`)}\n`).join("");
@@ -126,7 +126,7 @@ describe("a request that creates a batch", () => {
 			expect((await service.get(`/v1/batches?limit=${limit}`, secret)).status).toBe(400);
 	});
 
-	test("creates one batch although it is repeated with its Idempotency-Key", async () => {
+	test("creates one batch if it is repeated with its Idempotency-Key", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -161,7 +161,7 @@ describe("a request that creates a batch", () => {
 	});
 });
 
-test("an invalid input file fails the batch with line numbers and sends nothing", async () => {
+test("fails a batch with an invalid input file, names its lines and sends nothing", async () => {
 	const { secret } = await service.customer();
 	const before = upstream.requests.length;
 	const batch = await batches.run(secret, [chatLine("a"), "{", chatLine("a")]);

@@ -60,7 +60,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	}, 30_000);
 }
 
-test("an outage of Postgres during a batch causes no additional charge", async () => {
+test("an outage of Postgres during a batch charges no line twice", async () => {
 	const world = createCrashWorld(db, owner, random(99));
 	const { names, id } = await world.createLines(40);
 	const life = world.live({ away: [18, 60] });
@@ -70,7 +70,7 @@ test("an outage of Postgres during a batch causes no additional charge", async (
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
-test("a batch keeps the answer of a line that has two outcomes in one write", async () => {
+test("a batch keeps the answer of a line that is recorded as answered and released", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
 	const { run } = await world.begin(id, 1);
@@ -124,7 +124,7 @@ test("a batch run that a newer run replaced leaves the output files to the newer
 	expect((await world.find(id)).state).toBe("in_progress");
 });
 
-test("a late act of an earlier batch run ends the current run, but not the batch", async () => {
+test("a change by an earlier batch run ends the current run, but not the batch", async () => {
 	const world = createCrashWorld(db, owner, random(9));
 	const { names, id } = await world.createLines(20);
 	const { outcomes } = world.books;
@@ -174,7 +174,7 @@ test("a batch whose input file lost bytes fails without further charges", async 
 	expect(world.executed.size).toBe(output.length);
 });
 
-test("batches and files expire by Postgres's clock, not the gateway's clock", async () => {
+test("batches and files expire by Postgres's clock, not by the gateway's clock", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	const { files, books } = world;
 	const models = new Map([["test-model", { batch: {} }]]) as unknown as CatalogSnapshot["models"];
@@ -242,7 +242,7 @@ test("a runner that dies while it prepares a batch leaves no orphaned output fil
 	}
 });
 
-test("a runner that stops frees its batch's lines, and none is sent twice", async () => {
+test("a runner that stops releases its batch's lines, and no line is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const { names, id } = await world.createLines(60);
 	for (const enough of [5, 20, 35]) {
@@ -287,7 +287,7 @@ test("the charge of a lost batch request is refunded once, whenever it is settle
 	expect(await credit()).toBe(before + 40);
 });
 
-test("accounts get their refunds although another account can take no more credit", async () => {
+test("accounts get their refunds although one account's credit cannot grow further", async () => {
 	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
 	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;
@@ -306,7 +306,7 @@ test("accounts get their refunds although another account can take no more credi
 	expect(await lost()).not.toContain(requests[0]);
 });
 
-test("a batch whose output file was deleted still records its lost requests", async () => {
+test("a batch whose output file was deleted still records requests without an answer", async () => {
 	const world = createCrashWorld(db, owner, random(31));
 	const id = await world.create([chatLine("a"), chatLine("b")]);
 	const { run, files } = await world.begin(id, 2, true);

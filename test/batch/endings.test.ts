@@ -49,7 +49,7 @@ async function assertOutcomes(secret: string, batch: Awaited<ReturnType<typeof b
 	expect(names).toEqual(input.map((_, at) => `line-${at}`).sort());
 }
 
-test("a cancelled batch settles the lines already sent and sends no more", async () => {
+test("a cancelled batch settles the lines already sent, and sends no more lines", async () => {
 	const { secret, accountId } = await service.customer();
 	const { id, sent } = await begun(secret);
 	expect(await (await batches.cancel(secret, id)).json()).toMatchObject({ status: "cancelling" });
@@ -68,7 +68,7 @@ test("a cancelled batch settles the lines already sent and sends no more", async
 	expect((await batches.cancel(secret, id)).status).toBe(409);
 });
 
-test("an expired batch keeps its answers and lists all other lines in the error file", async () => {
+test("an expired batch keeps its answers and lists unanswered lines in the error file", async () => {
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
@@ -85,7 +85,7 @@ test("an expired batch keeps its answers and lists all other lines in the error 
 	await assertOutcomes(secret, batch, "batch_expired");
 });
 
-test("a revoked key cancels its batches, and the lines already sent are settled", async () => {
+test("a revoked key cancels its batches, and lines already sent are settled", async () => {
 	const { accountId } = await service.customer();
 	const { id: keyId, secret } = await service.key(accountId);
 	const sibling = await service.key(accountId);
@@ -130,7 +130,7 @@ test("a batch pauses when its key reaches its cap", async () => {
 	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
 });
 
-test("a batch's error file has refused lines and lines that failed three times", async () => {
+test("a batch's error file lists refused lines and lines that failed three times", async () => {
 	gate.resolve();
 	const { secret, accountId } = await service.customer();
 	upstream.decide((body) =>

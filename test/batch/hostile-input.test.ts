@@ -10,7 +10,7 @@ const batches = await withBatches();
 const { service, upstream } = batches;
 const { secret } = await service.customer();
 
-test("a decompression bomb is refused as body and as file, without being unpacked", async () => {
+test("a decompression bomb is refused as body and as file before it is unpacked", async () => {
 	const bomb = gzipSync(Buffer.alloc(BOMB_BYTES), { level: 1 });
 	const form = new FormData();
 	form.set("purpose", "batch");
@@ -31,7 +31,7 @@ test("a decompression bomb is refused as body and as file, without being unpacke
 	expect(batch.errors?.data[0]?.code).toBe("invalid_json_line");
 });
 
-test("an input file that is one endless line fails its batch and sends nothing", async () => {
+test("an input file of one endless line fails its batch and sends nothing", async () => {
 	const endless = new Uint8Array(ENDLESS_BYTES).fill(120);
 	const batch = await batches.run(secret, endless);
 	expect(batch.status).toBe("failed");
@@ -80,7 +80,7 @@ test("each unusual `custom_id` appears in the output file once, unchanged", asyn
 	expect(upstream.requests.length - before).toBe(names.length);
 });
 
-test("a query with text that Postgres cannot store fails at once, without retry", async () => {
+test("a query with text that Postgres cannot store fails at once and is not retried", async () => {
 	const refused: [string, Promise<Response>][] = [
 		"usage?model=%00",
 		"usage?key=%00",

@@ -10,7 +10,7 @@ const owner = await keyOwner(db);
 const HOUR_S = 3_600;
 const CALLS_MAX = 60;
 
-test("a batch's output file does not expire while its runner is away", async () => {
+test("a batch's output file does not expire while no runner works on the batch", async () => {
 	for (const after of [false, true]) {
 		for (let diesAt = 1; ; diesAt += 1) {
 			const world = createCrashWorld(db, owner, () => 0.5);

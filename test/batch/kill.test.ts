@@ -104,7 +104,7 @@ test("batch lines without a stored answer are sent again after kill -9, charged 
 	expect(sentAgain).toBeGreaterThan(0);
 });
 
-test("batch lines without a sealed answer are sent again; an ended batch keeps no rows", async () => {
+test("batch lines without a sealed answer are sent again; ended batches leave no rows", async () => {
 	const over = await started("swept", 3);
 	await ended(over.id);
 	const batch = await started("unsealed", LONG ? 200 : 100);

@@ -85,7 +85,7 @@ async function runLine(
 const away = () => Promise.reject(new Error("scripted: the database is away"));
 
 for (const isCarriedOut of [true, false]) {
-	test(`a batch repeats its claim of a line after a lost reply (made: ${isCarriedOut})`, async () => {
+	test(`a batch claims a line again after a lost reply (first claim made: ${isCarriedOut})`, async () => {
 		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
 			if (attempt !== wanted) return carryOut();
 			if (isCarriedOut) carryOut();
@@ -99,7 +99,7 @@ for (const isCarriedOut of [true, false]) {
 	}, 20_000);
 }
 
-test("a batch run lets other work run between two lines", async () => {
+test("a batch run lets other tasks run between two lines", async () => {
 	const LINES = 20;
 	let turn = 0;
 	let isOver = false;
@@ -128,7 +128,7 @@ for (const [what, error] of [
 	["that has no server", NO_SERVER],
 	["whose capacity is unknown", new Error("scripted: a bug")],
 ] as const) {
-	test(`a batch run asks for a model ${what} at intervals, not in a loop`, async () => {
+	test(`a batch run retries a model ${what} at intervals, not in a loop`, async () => {
 		const clock = createManualClock();
 		let asked = 0;
 		let gone = true;
@@ -157,7 +157,7 @@ for (const [what, error] of [
 	});
 }
 
-test("a batch whose input becomes unreadable waits for the answers to lines sent", async () => {
+test("a batch whose input becomes unreadable waits for answers to lines already sent", async () => {
 	const answer = Promise.withResolvers<Response>();
 	const broken = Promise.withResolvers<never>();
 	const reached = Promise.withResolvers<void>();

@@ -62,7 +62,7 @@ function running(
 }
 
 for (const reason of ["expired", "cancelled", "key"] as const) {
-	test(`lines sent before a batch ended (${reason}) get ten more minutes for answers`, async () => {
+	test(`lines sent before a batch ended (${reason}) have ten more minutes to be answered`, async () => {
 		const { clock, pulse, work, stop, isCutOff } = running(reason === "cancelled" ? "cancelling" : "in_progress");
 		if (reason === "key") work.stop("key");
 		clock.advance(MINUTE_MS);
@@ -77,7 +77,7 @@ for (const reason of ["expired", "cancelled", "key"] as const) {
 	});
 }
 
-test("a batch reaches its time limit only once both clocks have passed it", async () => {
+test("a batch expires only once both clocks have passed its time limit", async () => {
 	const { clock, pulse, books, stop } = running();
 	books.isPast = false;
 	clock.advance(MINUTE_MS);

@@ -54,7 +54,7 @@ test("the batch queue leaves no connection or timer after a failed start", async
 	await next.stop();
 }, 30_000);
 
-test("the batch queue closes its connections to a database server that was replaced", async () => {
+test("the batch queue closes its connections to a replaced database server", async () => {
 	const runner = makeRunner(silentLog);
 	await runner.start();
 	// A connection whose server is still being checked may stay, because the check is repeated after the failover.
@@ -70,7 +70,7 @@ test("the batch queue closes its connections to a database server that was repla
 	await runner.stop();
 }, 30_000);
 
-test("a batch queue stopped during its start leaves no connections or timers", async () => {
+test("a batch queue that is stopped during its start leaves no connections or timers", async () => {
 	const looks = new Set<() => void>();
 	const clock: Clock = {
 		...systemClock,
@@ -91,7 +91,7 @@ test("a batch queue stopped during its start leaves no connections or timers", a
 	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
-test("the batch queue starts an open batch without a job, even as the 1,001st", async () => {
+test("the batch queue starts an open batch that has no job, even the 1,001st", async () => {
 	// The batches have no output files, so a runner that takes one of them fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)

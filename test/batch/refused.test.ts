@@ -34,7 +34,7 @@ function begin(lines: number, seed: number) {
 
 const said = (errors: readonly object[], text: string) => errors.filter((line) => JSON.stringify(line).includes(text));
 
-test("a batch whose outcomes Postgres refuses pauses, then completes", async () => {
+test("a batch pauses while Postgres refuses its outcomes, then completes", async () => {
 	const { world, names, errors, refused, attempts, life } = begin(300, 2);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
@@ -64,7 +64,7 @@ test("a batch whose outcomes Postgres refuses pauses, then completes", async () 
 	expect([refused.size, world.charged()]).toEqual([0, names.length * COST]);
 });
 
-test("a batch whose claims of lines Postgres refuses pauses, then completes", async () => {
+test("a batch pauses while Postgres refuses its claims of lines, then completes", async () => {
 	const { world, names, errors, refused, life } = begin(40, 4);
 	await db.sql`alter table batch_line add constraint refuses check (state <> 'claimed') not valid`;
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -80,7 +80,7 @@ test("a batch whose claims of lines Postgres refuses pauses, then completes", as
 	expect(refused.size).toBe(0);
 });
 
-test("the clean-up removes the line rows of finished batches, but of no others", async () => {
+test("the clean-up removes line rows of finished batches only", async () => {
 	const { world, life } = begin(1, 5);
 	const [over, open] = [await world.create([chatLine("a")]), await world.create([chatLine("a")])];
 	await life().run(over);
@@ -96,7 +96,7 @@ test("the clean-up removes the line rows of finished batches, but of no others",
 	expect(statements).toBe(3);
 });
 
-test("a batch run that stops while Postgres refuses outcomes leaves them to the next", async () => {
+test("a batch run stopped while Postgres refuses outcomes leaves them to the next run", async () => {
 	const { world, names, refused, life } = begin(100, 3);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;

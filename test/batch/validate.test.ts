@@ -34,8 +34,8 @@ async function problemsOf(text: string, endpoint: Parameters<typeof validateInpu
 }
 const lineWith = (change: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(chatLine("a")), ...change });
 
-describe("the check of an input file's lines", () => {
-	test("finds them in chunks of any size, with any line end, numbered from 1", async () => {
+describe("the parser of an input file", () => {
+	test("finds lines in chunks of any size, with any line end, numbered from 1", async () => {
 		const text = "\uFEFFone\r\n\n  \ntwö\nthree";
 		for (const piece of [1, 2, 3, 5, 1000]) {
 			const lines = [];

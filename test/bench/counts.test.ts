@@ -143,12 +143,12 @@ const OPEN_STREAM: Budget = {
 	byKind: { Function: 3.8, JSLexicalEnvironment: 3.8, Promise: 5.8, Array: 3.8, Response: 1.2, AbortSignal: 2.2 },
 };
 
-test("a small request stays within its budget of objects, bytes, calls and sleeps", async () => {
+test("a small request stays within its limits of objects, bytes, calls and sleeps", async () => {
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
 });
 
-test("a stream event stays within its budget of objects, bytes and calls", async () => {
+test("a stream event stays within its limits of objects, bytes and calls", async () => {
 	expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
 });
 
@@ -167,7 +167,7 @@ test.if(LONG)("ended requests are freed by a young garbage collection, even if t
 	}
 });
 
-test.if(LONG)("an open stream retains only the objects in its budget", async () => {
+test.if(LONG)("an open stream keeps no more objects in memory than its limit", async () => {
 	const body = streamBody("idle");
 	const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
 	// Repeated, because objects of the compiler and of the program's start are created only in the first round.

@@ -20,7 +20,7 @@ const AT_LEAST = { answers: 40, faults: 3 };
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
-test(`four counts of money agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
+test(`four counts of the same money agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
 	const result = await runChaos({
 		seed: SEED,
 		forMs: FOR_MS,
@@ -95,12 +95,12 @@ test("the verdict of a chaos run excuses a refusal that reached the model server
 	expect(refusals([WHOLE, REFUSED], { isSteady: false })).toEqual({});
 });
 
-test("the verdict of a chaos run expects a key to work once served on the new day", () => {
+test("the verdict of a chaos run expects a key that worked on the new day to work on", () => {
 	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({ [COLD]: 1 });
 	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({ [COLD]: 1, [WARM]: 1 });
 });
 
-test("in every hour of the day, midnight occurs in some time zone", () => {
+test("at each hour of the day, midnight occurs in some time zone", () => {
 	for (const fromMs of [Date.now(), Date.UTC(2027, 2, 28, 0, 30), Date.UTC(2028, 1, 29, 23, 59, 59)]) {
 		const { timeZone, atMs } = nextMidnight(fromMs);
 		expect(atMs).toBeGreaterThan(fromMs);

@@ -120,7 +120,7 @@ for (const mode of MODES) {
 			if (mode === "remote") expect(known).toBe(SAMPLES);
 		}, 60_000);
 
-		test("delays the first byte as the mode promises, and never the call of the model", async () => {
+		test("delays the first byte as the mode promises, and never the call to the model", async () => {
 			await waitFor(async () => (await ask(WHOLE)).complete, "the instance to admit");
 			const before = (await upstream.report()).length;
 			member.proxy.freeze();
@@ -173,7 +173,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("a gateway that loses its disk loses only what its JOURNAL mode allows", async () => {
+test("a gateway that loses its disk loses only what its JOURNAL mode permits", async () => {
 	// All modes at the same time, because each waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

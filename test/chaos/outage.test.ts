@@ -29,7 +29,7 @@ const chargeOf = (sent: readonly SentRequest[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
 describe("an outage of Postgres", () => {
-	test("that is shorter than a lease stops only keys that the instance does not know", async () => {
+	test("that is shorter than a lease refuses only keys that the instance has not loaded", async () => {
 		const { account, key, before } = await warmKey();
 		const stranger = await fleet.key(account);
 		const unmade = { id: "none", secret: stranger.secret.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
@@ -59,7 +59,7 @@ describe("an outage of Postgres", () => {
 		await waitFor(async () => (await ask(stranger)).status === 200, "the other key to be known");
 	}, 60_000);
 
-	test("that is longer than a lease stops admission with a reason and loses nothing", async () => {
+	test("that is longer than a lease stops admission with a reason and loses no request", async () => {
 		const { account, key, before } = await warmKey();
 		const goneAtMs = nowMs();
 		await postgres.stop();

@@ -53,7 +53,7 @@ const untilSpent = (account: string, served: number) =>
 	);
 
 describe("three instances that share one account's credit", () => {
-	test("serve the account until less than a request's reservation is left", async () => {
+	test("serve requests until less credit is left than one request reserves", async () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
 		for (const [seed, credit] of [need, 12 * CHARGE + 3, ...(LONG ? [97 * CHARGE + 3] : [])].entries()) {
@@ -71,7 +71,7 @@ describe("three instances that share one account's credit", () => {
 		}
 	}, 60_000);
 
-	test("serve a key until less than a request's reservation is left of its cap", async () => {
+	test("serve a key's requests until less of its cap is left than one request reserves", async () => {
 		const need = await needOf();
 		const cap = need + CAP_REQUESTS * CHARGE;
 		const key = await fleet.key(await fleet.account(), { capNanoUsd: nanoUsd(cap) });
@@ -84,7 +84,7 @@ describe("three instances that share one account's credit", () => {
 		);
 	}, 30_000);
 
-	test("serve requests from credit idle on other instances and never overspend", async () => {
+	test("serve requests from credit that is idle on other instances, and never overspend", async () => {
 		const need = await needOf();
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);

@@ -9,7 +9,7 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 const { url } = await withDatabase();
 const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers(url);
 
-test("an instance replaces connections that went silent before its lease ends", async () => {
+test("an instance replaces silent connections to Postgres before its lease ends", async () => {
 	const { account, key, before } = await warmKey();
 	const leaseUntilMs = async () => {
 		const [row] = await fleet.sql`select extract(epoch from max(lease_until)) * 1000 as at from instance_now`;
@@ -32,7 +32,7 @@ test("an instance replaces connections that went silent before its lease ends", 
 	expect(during.filter((one) => !one.complete)).toEqual([]);
 }, 60_000);
 
-test("an instance stops and settles everything although its connections are silent", async () => {
+test("an instance with silent connections to Postgres settles all requests and stops", async () => {
 	await warmKey(KNOWN_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();

@@ -8,7 +8,7 @@ import { withFleet } from "./fleet.ts";
 const { fleet, member } = await withFleet({ instances: 1 });
 const { sql } = fleet;
 
-test("an instance serves known keys after a failover that lost the last key changes", async () => {
+test("after a failover that lost the last key changes an instance serves known keys", async () => {
 	const account = await fleet.account();
 	const key = await fleet.key(account);
 	const ask = () => sendChat(member, key, { words: 3, stream: false, maxTokens: 5 });

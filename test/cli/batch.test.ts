@@ -30,7 +30,7 @@ const outputOf = (path: string) =>
 const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
 
 describe("the command `tollgate batch run`", () => {
-	test("sends a file and saves its answers, and starts no second batch if run again", async () => {
+	test("sends a file, saves its answers, and starts no second batch if it is repeated", async () => {
 		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");
@@ -63,7 +63,7 @@ describe("the command `tollgate batch run`", () => {
 		expect(lines.map((line) => JSON.parse(line).body.model)).toEqual(["m", "m"]);
 	});
 
-	test("continues the upload, the batch or the download of an interrupted run", async () => {
+	test("continues an interrupted upload, batch or download if it is repeated", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);
 		const { batch } = (await run(path, "--json")).json();
 		const output = `${path}.output.jsonl`;
@@ -95,7 +95,7 @@ describe("the command `tollgate batch run`", () => {
 		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
 	}, 60_000);
 
-	test("accepts a corrected file, and a file with a byte order mark", async () => {
+	test("accepts a corrected file and a file with a byte order mark", async () => {
 		const path = inputOf("mended.jsonl", [body("one"), "no json"]);
 		expect((await run(path)).exitCode).toBe(1);
 		writeFileSync(path, `\uFEFF${JSON.stringify(body("one"))}\r\n`);
@@ -103,7 +103,7 @@ describe("the command `tollgate batch run`", () => {
 		expect([mended.exitCode, mended.stderr]).toEqual([0, ""]);
 	}, 60_000);
 
-	test("says on an interrupt that the batch continues, and follows it if run again", async () => {
+	test("prints on an interrupt that the batch continues, and follows it if repeated", async () => {
 		const gate = Promise.withResolvers<void>();
 		upstream.next(reply().text("an answer").behind(gate.promise));
 		const path = inputOf("interrupted.jsonl", [body("one")]);
@@ -124,7 +124,7 @@ describe("the command `tollgate batch run`", () => {
 		expect(upstream.requests.length).toBe(sent + 1);
 	}, 60_000);
 
-	test("prints the reason for a pause of the batch if there is no progress bar", async () => {
+	test("prints why a batch pauses if there is no progress bar", async () => {
 		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
 		const path = inputOf("poor.jsonl", [body("one")]);
 		const child = Bun.spawn([...PROGRAM, "batch", "run", path, "--model", "test-model"], {
@@ -143,7 +143,7 @@ describe("the command `tollgate batch run`", () => {
 	}, 60_000);
 });
 
-test("shows progress, cost and remaining time in the progress bar", () => {
+test("shows progress, cost and remaining time in its progress bar", () => {
 	const batch: RemoteBatch = {
 		id: "batch_1",
 		status: "in_progress",

@@ -20,7 +20,7 @@ const env = {
 const namesFor = (...planes: string[]) =>
 	CONFIG_TABLE.filter(({ plane }) => planes.includes(plane)).map(({ name }) => name);
 
-test("the gateway and the console get common variables and their own, not each other's", () => {
+test("gateway and console each get the common variables and their own variables only", () => {
 	const gateway = gatewayEnvironment(env, facts, 1);
 	const people = consoleEnvironment(env, facts);
 	for (const name of namesFor("console")) expect([name, gateway[name]]).toEqual([name, undefined]);
@@ -39,7 +39,7 @@ test("a child process gets the S3 key only if it uses S3", () => {
 	expect([has(gatewayEnvironment(files, facts, 1)), has(consoleEnvironment(files, facts))]).toEqual([true, false]);
 });
 
-test("a value that the parent process determined overrides the environment", () => {
+test("a value that the parent process computed overrides the environment", () => {
 	const shared = {
 		KEY_PEPPER: "the pepper",
 		DATABASE_URL: "postgres://made/for-it",
@@ -64,7 +64,7 @@ test("a value that the parent process determined overrides the environment", () 
 	});
 });
 
-test("each gateway gets its own instance name, and both planes get DEMO", () => {
+test("each gateway gets a different instance name, and both planes get DEMO", () => {
 	const several = { ...facts, config: { ...facts.config, workers: 3, demo: true } };
 	expect(gatewayEnvironment(env, several, 2)).toMatchObject({ INSTANCE_ID: "here-w2", WORKER_INDEX: "2", DEMO: "1" });
 	expect(consoleEnvironment(env, several)).toMatchObject({ INSTANCE_ID: "here", DEMO: "1" });

@@ -31,7 +31,7 @@ const complaintOf = (...argv: string[]) => {
 	return undefined;
 };
 
-describe("the parser of a command line", () => {
+describe("the parser of the command line", () => {
 	test("passes options and arguments to the command unchanged", () => {
 		const input = inputOf("p1", "--to", "-5", "--by-air", "by hand", "--json");
 		expect([input.argument(0), input.optionalArgument(1), input.required("to")]).toEqual(["p1", "by hand", "-5"]);
@@ -46,7 +46,7 @@ describe("the parser of a command line", () => {
 		expect(() => input.argument(1)).toThrow();
 	});
 
-	test.each(["", " "])("refuses an empty option or argument (%p), as from an unset variable", (text) => {
+	test.each(["", " "])("refuses an empty option or argument (%p), as an unset shell variable gives", (text) => {
 		expect(complaintOf("parcel", "send", "p1", "--to", text)).toContain("--to");
 		expect(complaintOf("parcel", "send", "p1", `--to=${text}`)).toContain("empty");
 		expect(complaintOf("parcel", "send", text, "--to", "there")).toContain("empty");
@@ -64,7 +64,7 @@ describe("the parser of a command line", () => {
 		expect(complaintOf("serve", "now")).toContain("serve");
 	});
 
-	test("reports a missing value if an option stands in the value's place", () => {
+	test("reports a missing value if another option follows directly", () => {
 		expect(complaintOf("parcel", "send", "p1", "--to", "--json")).toContain("--to");
 	});
 

@@ -50,7 +50,7 @@ test("a usage error exits 2, with the reason on stderr and nothing on stdout", a
 	}
 });
 
-test("a command that is refused exits 1 with the reason on stderr, in JSON for --json", async () => {
+test("a refused command exits 1 with the reason on stderr, in JSON with --json", async () => {
 	const account = await newAccount();
 	const [little, missing] = await Promise.all([
 		run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little"),
@@ -62,7 +62,7 @@ test("a command that is refused exits 1 with the reason on stderr, in JSON for -
 	expect([missing.exitCode, missing.stdout, missing.stderr]).toEqual([1, "", "error: There is no account acc_none.\n"]);
 });
 
-test("every command given an unknown id says in one line that it does not exist", async () => {
+test("every command with an unknown id says in one line that it does not exist", async () => {
 	const more: Record<string, string[]> = {
 		"account update": ["--name", "n"],
 		"key update": ["--name", "n"],
@@ -82,7 +82,7 @@ test("every command given an unknown id says in one line that it does not exist"
 	expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 });
 
-test("every command given an unknown account says that it does not exist", async () => {
+test("every command with an unknown account says that the account does not exist", async () => {
 	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9", reason: "why" };
 	const named = COMMANDS.filter(({ options }) => options.account !== undefined);
 	expect(named.map(({ name }) => name)).toContain("topup list");
@@ -99,7 +99,7 @@ test("every command given an unknown account says that it does not exist", async
 	}
 });
 
-test("every list command accepts an account's mail address, as `account show` does", async () => {
+test("list commands accept an account's mail address, as `account show` does", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(database.statements, { email, vouched: true });
 	await newKey(id);
@@ -140,7 +140,7 @@ test("`help` and `version` need no configuration", async () => {
 	});
 });
 
-test("a command that loses its database connection says it may have taken effect", async () => {
+test("a command that loses its database connection says that it may have taken effect", async () => {
 	const account = await newAccount();
 	await database.sql.unsafe(`
 		create function cut_off() returns trigger language plpgsql as $$ begin

@@ -14,7 +14,7 @@ async function load(secret: string) {
 	return keyLoader(database.statements)(createDigest(env.KEY_PEPPER)(parsed));
 }
 
-test("commands for accounts, top-ups and keys print what their help describes", async () => {
+test("commands for accounts, top-ups and keys print the fields that their help lists", async () => {
 	const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
 	expect(account.exitCode).toBe(0);
 	const { id } = account.json();
@@ -42,7 +42,7 @@ test("commands for accounts, top-ups and keys print what their help describes", 
 	expect(loaded.account).toEqual(plainAccountFields);
 });
 
-test("list commands print `data` and `next`, with which the next call continues", async () => {
+test("list commands print `data` and `next`, and the next call continues at `next`", async () => {
 	const account = await newAccount();
 	const ids: string[] = [];
 	for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
@@ -141,7 +141,7 @@ test("`key update` changes a key and `key rotate` replaces it", async () => {
 	]);
 });
 
-test("the output of a command without --json says the same as its JSON", async () => {
+test("the output of a command with and without --json has the same content", async () => {
 	const account = await newAccount();
 	const [shown, created] = await Promise.all([
 		runHere(["account", "show", account], env),
@@ -152,7 +152,7 @@ test("the output of a command without --json says the same as its JSON", async (
 	expect((await runHere(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
 });
 
-test("a management key gets its scopes; a wrong scope is refused", async () => {
+test("a management key gets the given scopes, and an unknown scope is refused", async () => {
 	const made = await run("management-key", "create", "--name", "terraform", "--scopes", "keys:write,keys:read");
 	const { id, secret } = made.json();
 	expect([made.exitCode, id, secret]).toEqual([
@@ -176,7 +176,7 @@ test("a management key gets its scopes; a wrong scope is refused", async () => {
 	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
 });
 
-test("`promotion create` gives credit once per reference; large sums are pending", async () => {
+test("`promotion create` gives credit once per reference, and large sums stay pending", async () => {
 	const id = await newAccount();
 	const give = (usd: string, reference: string, ...more: string[]) => {
 		const asked = ["--account", id, "--usd", usd, "--reason", "welcome", "--reference", reference];
@@ -191,7 +191,7 @@ test("`promotion create` gives credit once per reference; large sums are pending
 	expect((await run("account", "show", id)).json()).toMatchObject({ balance_usd: "5.00" });
 });
 
-test("`price agree` sets prices once per reference; unusual prices are pending", async () => {
+test("`price agree` sets prices once per reference, and unusual prices stay pending", async () => {
 	const id = await newAccount();
 	const agree = (reference: string, ...terms: string[]) => {
 		const asked = ["--account", id, "--reason", "contract 7", "--reference", reference, ...terms];

@@ -27,7 +27,7 @@ async function startBeforeMuteDatabase(role: string) {
 }
 
 test.each(Object.entries(SIGNALS))(
-	"a process of role %s that is starting is not ended by signals %p",
+	"a starting process of role %s is not ended by signals %p",
 	async (role, signals) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		for (const signal of signals) child.kill(signal);
@@ -40,7 +40,7 @@ test.each(Object.entries(SIGNALS))(
 );
 
 test.each(["all", "gateway", "console"])(
-	"a process of role %s that waits for its database exits cleanly on SIGTERM",
+	"a process of role %s that waits for its database exits with 0 on SIGTERM",
 	async (role) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		child.kill("SIGTERM");

@@ -36,7 +36,7 @@ async function stopWithHungDatabase(role: string) {
 
 // Takes half a minute, so this file has no other test and runs in parallel. `db/embedded.test.ts` covers the reasons in
 // the log.
-test.if(LONG)("a service that stops but cannot stop its embedded database exits 1", async () => {
+test.if(LONG)("a stopping service exits 1 if it cannot stop its embedded database", async () => {
 	const roles = ["all", "gateway", "console"];
 	for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {
 		expect(said).toContain("the embedded PostgreSQL did not stop in time: leaving it running");

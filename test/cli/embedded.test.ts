@@ -52,7 +52,7 @@ describe("without DATABASE_URL", () => {
 		}
 	}, 60_000);
 
-	test("a command in a folder without a database says so and creates none", async () => {
+	test("a command in a folder without a database reports this and creates none", async () => {
 		const elsewhere = join(folder, "elsewhere");
 		mkdirSync(elsewhere);
 		for (const args of [
@@ -118,7 +118,7 @@ describe("without DATABASE_URL", () => {
 	}, 60_000);
 
 	// `leaving.test.ts` tests the same with an external database.
-	test.if(LONG)("a second signal stops the service and database at once and clears RUN_DIR", async () => {
+	test.if(LONG)("a second signal stops service and database at once, and clears RUN_DIR", async () => {
 		const dataDir = join(folder, "twice");
 		mkdirSync(dataDir);
 		await placeCluster(dataDir);

@@ -9,7 +9,7 @@ const PROGRAM = `
 	setInterval(() => {}, 1000);
 `;
 
-test("a process ignores a second SIGINT that follows the first within a second", async () => {
+test("a process ignores a second SIGINT that arrives within a second of the first", async () => {
 	const child = Bun.spawn([process.execPath, "-e", PROGRAM], { stdout: "pipe" });
 	let out = "";
 	for await (const chunk of child.stdout) {

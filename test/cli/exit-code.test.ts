@@ -54,7 +54,7 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 		expect(await server.exited).toBe(1);
 	}, 60_000);
 
-test("the parent process exits 1 and logs the gateway if it was killed during a stop", async () => {
+test("the parent process exits 1 and logs that its gateway was killed during a stop", async () => {
 	const server = await startServe(environment("killed", { ROLE: "all", DRAIN_S: "4" }), {
 		ready: "all processes are ready",
 	});
@@ -68,7 +68,7 @@ test("the parent process exits 1 and logs the gateway if it was killed during a 
 	]);
 }, 60_000);
 
-test.if(LONG)("a service stopped during a rolling restart does not log that it completed", async () => {
+test.if(LONG)("a service stopped during a rolling restart does not log a completed restart", async () => {
 	const server = await startServe(environment("replaced", { ROLE: "all", DRAIN_S: "4" }), {
 		ready: "all processes are ready",
 	});

@@ -30,15 +30,15 @@ const stranger = await roleUrl("login");
 await (await testPostgres()).asAdmin(`revoke connect on database ${name} from public`);
 
 test.each([
-	["a port at which nobody listens", changed({ port: "1" }), "Start PostgreSQL, or correct host and port"],
-	["a database that is not there", changed({ pathname: "/nowhere" }), "Create the database"],
-	["a host that has no name", changed({ hostname: "nowhere.invalid" }), "Correct the host in DATABASE_URL"],
+	["a port on which no server listens", changed({ port: "1" }), "Start PostgreSQL, or correct host and port"],
+	["a database that does not exist", changed({ pathname: "/nowhere" }), "Create the database"],
+	["an unknown host name", changed({ hostname: "nowhere.invalid" }), "Correct the host in DATABASE_URL"],
 	[
-		"a user that is not let in",
+		"a user that the server refuses",
 		changed({ username: "nobody", password: "x" }),
 		"Correct user and password in DATABASE_URL",
 	],
-	["a role that may have no connection", limited, "alter role … connection limit"],
+	["a role that may not connect", limited, "alter role … connection limit"],
 	["a role that may not sign in", shut, "alter role … login"],
 	["a role that may not use the database", stranger, "grant connect on database"],
 	["a server without TLS", changed({ search: "?sslmode=require" }), "does not support TLS"],
@@ -55,7 +55,7 @@ test.each([
 	expect(message).not.toContain("\n");
 });
 
-test("a command's error from the database says whether the statement took effect", () => {
+test("a command that a database error ends says whether its statement took effect", () => {
 	const of = {
 		"The command may have taken effect": [new DatabaseTimeout("late"), new AnswerLost("no row")],
 		"Nothing was changed: try again": [new DatabaseBusy("a row is held")],
@@ -69,7 +69,7 @@ test("a command's error from the database says whether the statement took effect
 		}
 });
 
-test("a command's error from a starting database server does not blame DATABASE_URL", () => {
+test("the error of a command does not blame DATABASE_URL while the database starts", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
 	expect(explainError(error).message).toContain("Wait until PostgreSQL has started");
 });

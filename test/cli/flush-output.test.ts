@@ -23,7 +23,7 @@ async function waits(unread: readonly number[], said: (seconds: number) => boole
 	return seconds;
 }
 
-test("a slow reader gets the last log lines, and a stalled one delays exit by 1 s", async () => {
+test("a slow log reader gets the last lines; a stalled one delays the exit by 1 s", async () => {
 	expect(await waits([9, 9, 9])).toBe(1);
 	expect(await waits([9, 8, 7, 7])).toBe(3);
 	expect(await waits([9, 8, 7, 6], (seconds) => seconds === 3)).toBe(3);

@@ -54,7 +54,7 @@ describe("the command `init`", () => {
 		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
 	});
 
-	test("leaves no partial file on a full disk, and keeps the file that existed", async () => {
+	test("leaves no partial file on a full disk, and does not change an existing file", async () => {
 		writeFileSync(join(folder, "kept.yaml"), "models: []\n");
 		for (const words of [["cut.yaml"], ["kept.yaml", "--force"]]) {
 			const child = Bun.spawn(

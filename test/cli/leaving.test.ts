@@ -42,7 +42,7 @@ for (const [role, started, asked] of [
 		expect(await server.exited).toBe(0);
 	}, 60_000);
 
-test("a second signal to the parent ends all child processes, even a hanging one", async () => {
+test("a second signal to the parent process ends all children, even one that hangs", async () => {
 	const twice = environment("twice", { ROLE: "all", DRAIN_S });
 	const server = await startServe(twice, { ready: "all processes are ready" });
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");

@@ -52,14 +52,14 @@ test("the liveness watch reports a hang once after three missed answers in a row
 	expect(one.seen.asked).toBe(4);
 });
 
-test("the liveness watch counts missed answers anew after an answer", async () => {
+test("an answer resets the liveness watch's count of missed answers", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "yes", "no", "no", "yes");
 	await one.pass(10);
 	expect(one.seen).toEqual({ asked: 10, left: 0, hung: 0 });
 });
 
-test("the liveness watch reports no hang after it was stopped", async () => {
+test("the liveness watch reports no hang once it is stopped", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "never");
 	await one.pass(3);

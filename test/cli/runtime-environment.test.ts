@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 
-test("a gateway restarts itself once to set Bun's variables, keeping those already set", () => {
+test("a gateway restarts itself once to set Bun's variables, unless they are set", () => {
 	const env = runtimeEnvironment({ A: "1", B: undefined, C: "", MIMALLOC_PURGE_DELAY: "" });
 	const all = {
 		BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",

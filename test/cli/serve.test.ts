@@ -26,7 +26,7 @@ describe("the command `serve`", () => {
 		expect(await instances()).toEqual([]);
 	});
 
-	test("exits 0 without a database, and says that its journal must be kept", async () => {
+	test("exits 0 without a database, and says that the journal must not be deleted", async () => {
 		const { hostname, port } = new URL(database.url);
 		const way = startTcpProxy({ hostname, port: Number(port) });
 		try {
@@ -53,7 +53,7 @@ describe("the command `serve`", () => {
 		expect(await server.exited).toBe(0);
 	});
 
-	test("exits 1 in each role if HOST is an address of another machine, and names it", async () => {
+	test("exits 1 in each role and names HOST if HOST is another machine's address", async () => {
 		const roles = ["all", "gateway", "console"];
 		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
 		const apart = { GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };

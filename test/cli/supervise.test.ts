@@ -156,7 +156,7 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 	expect([...workers].toSorted()).toEqual(["gateway-1", "gateway-2"]);
 }
 
-describe("two gateway processes on one port", () => {
+describe("two gateway processes that listen on one port", () => {
 	test("share the requests, and each reports the metrics of both", async () => {
 		const service = await sharedWorkers();
 		expect(service.workerPids()).toHaveLength(2);

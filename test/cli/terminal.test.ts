@@ -51,7 +51,7 @@ function startAtTerminal(command: readonly string[], more: Record<string, string
 	});
 }
 
-test("a service in a terminal shows the banner, errors of one line, and ends on Ctrl-C", async () => {
+test("a service in a terminal shows a banner and one-line errors, and ends on Ctrl-C", async () => {
 	startAtTerminal(FROM_SOURCE);
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
@@ -79,7 +79,7 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 }
 
 // The short form has a test of a command and SIGHUP in `embedded.test.ts`.
-test.if(LONG)("a service ends with everything that it started when its terminal closes", async () => {
+test.if(LONG)("a service ends with all its child processes when its terminal closes", async () => {
 	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
 	expect(children).toHaveLength(2);

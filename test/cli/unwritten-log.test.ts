@@ -116,12 +116,12 @@ async function runIn(script: string, ...args: readonly string[]) {
 describe.skipIf(!existsSync(FULL))("output to a full disk", () => {
 	const lost = (...args: readonly string[]) => runIn('exec "$@" >/dev/full', ...args);
 
-	test("makes a command say so and exit 1", async () => {
+	test("makes a command report that its output is incomplete and exit 1", async () => {
 		const said = "error: the output could not be written (ENOSPC), but the command succeeded\n";
 		expect(await lost("help")).toEqual({ out: "", said, exitCode: 1 });
 	});
 
-	test("makes a command whose secret was lost name the key to revoke", async () => {
+	test("makes a command that lost a new key's secret name the key to revoke", async () => {
 		const { said, exitCode } = await lost("management-key", "create", "--name", "lost", "--scopes", "all", "--json");
 		const [made] = await database.sql`select id from management_key where name = 'lost'`;
 		expect(JSON.parse(said).error).toEqual({
@@ -131,7 +131,7 @@ describe.skipIf(!existsSync(FULL))("output to a full disk", () => {
 		expect(exitCode).toBe(1);
 	});
 
-	test("makes a rotation whose secret was lost say how to get the secret again", async () => {
+	test("makes a rotation that lost the secret say how to get the secret again", async () => {
 		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
 		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
 		const { id } = await createKey(maker, account, { name: "k" });
@@ -149,11 +149,11 @@ describe.skipIf(!existsSync(FULL))("output to a full disk", () => {
 	}, 20_000);
 });
 
-test("a command exits 0 if the reader of its output leaves after the first line", async () => {
+test("a command exits 0 if the reader of its output stops after the first line", async () => {
 	expect(await runIn('"$@" | head -1; exit "$?"', "help")).toMatchObject({ said: "", exitCode: 0 });
 });
 
-test("a command exits 1 if the reader of its output leaves before the first byte", async () => {
+test("a command exits 1 if the reader of its output stops before the first byte", async () => {
 	const child = Bun.spawn([...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],

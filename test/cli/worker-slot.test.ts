@@ -51,7 +51,7 @@ function slot(name: string, second: "well" | "deaf" | "stays", onLine = () => {}
 	return { made, said };
 }
 
-test("a replaced process that hangs is killed in time, and the rolling restart goes on", async () => {
+test("a rolling restart kills a replaced process that hangs, and continues", async () => {
 	const { made, said } = slot("stays", "well");
 	await made.ready;
 	await made.replace();
@@ -62,14 +62,14 @@ test("a replaced process that hangs is killed in time, and the rolling restart g
 	]);
 }, 60_000);
 
-test("a new process that hangs is killed in time, and the old process stays", async () => {
+test("a rolling restart kills a new process that hangs, and the old process stays", async () => {
 	const { made, said } = slot("waits", "deaf");
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
 	expect(said).toEqual(["a successor is not ready in time; killing it"]);
 }, 60_000);
 
-test("a process gets a signal sent during its start once, as soon as it is ready", async () => {
+test("a signal sent while a process starts arrives once, as soon as it is ready", async () => {
 	const { made, said } = slot("starts", "well");
 	made.signal("SIGHUP");
 	await made.ready;
@@ -77,7 +77,7 @@ test("a process gets a signal sent during its start once, as soon as it is ready
 	expect(said).toEqual([]);
 }, 60_000);
 
-test("a process that hangs when stopped is killed in time, and the stop fails", async () => {
+test("a stop kills a process that hangs, and fails", async () => {
 	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);
@@ -86,7 +86,7 @@ test("a process that hangs when stopped is killed in time, and the stop fails", 
 
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
 
-test("a process that died without a successor makes the service's stop fail", async () => {
+test("a stop fails if a process died and no successor was started", async () => {
 	const stopped = Promise.withResolvers<boolean>();
 	const { made, said } = slot("is alone", "well", () => {
 		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
@@ -100,7 +100,7 @@ test("a process that died without a successor makes the service's stop fail", as
 	]);
 }, 60_000);
 
-test("a process that died before its successor was ready makes the service's stop fail", async () => {
+test("a stop fails if a process died and its successor was not ready", async () => {
 	const { made, said } = slot("is bereft", "deaf");
 	await made.ready;
 	const first = pidOf("is bereft");
@@ -110,7 +110,7 @@ test("a process that died before its successor was ready makes the service's sto
 	expect(said).toEqual(["a process died; starting it again", "a stopping process did not exit cleanly"]);
 }, 60_000);
 
-test("a process that died after its successor was ready lets the stop succeed", async () => {
+test("a stop succeeds if a process died and its successor was ready", async () => {
 	const { made, said } = slot("is followed", "well");
 	await made.ready;
 	const first = pidOf("is followed");

@@ -49,7 +49,7 @@ async function books() {
 	return { usage, free: Number(available) === Number(balance), held: Number(held), broken, live: live.length };
 }
 
-test("the demo's sample usage is booked like any usage and reduces the balance", async () => {
+test("the demo's sample usage is booked like real usage and reduces the balance", async () => {
 	await ensure();
 	const { usage, ...rest } = await books();
 	expect(rest).toEqual({ free: true, held: 0, broken: [], live: 0 });
@@ -71,7 +71,7 @@ test("no account of the demo is overdrawn at any time of its history", async () 
 	expect(Number(lowest?.nano)).toBeGreaterThan(0);
 });
 
-test("a later start of the demo adds no usage and returns a key of the user", async () => {
+test("a later start of the demo adds no usage and returns the existing key", async () => {
 	await ensure();
 	const before = await books();
 	await ensure();
@@ -93,7 +93,7 @@ test("a start of the demo without a usable key creates one", async () => {
 	expect((await start("service", true)).secret).toStartWith("sk_service_");
 });
 
-test("a start of the demo that was cut off at any statement is completed by the next", async () => {
+test("the next start of the demo completes a start that was cut off at any statement", async () => {
 	for (let allowed = 0, done = false; !done; allowed += LONG ? 1 : 12) {
 		if (allowed > 150) throw new Error("it never came to its end");
 		let left = allowed;

@@ -25,7 +25,7 @@ function model(id: string, limits: Partial<FoundModel> = {}): Model {
 const week = (models: readonly Model[], nowMs = NOW_MS) =>
 	demoWeek({ nowMs, accountId: "acc_a", webKeyId: "key_web", nightKeyId: "key_night", models });
 
-test("the demo's week of sample usage is in the past and rarely fails", () => {
+test("the demo's week of sample usage is in the past and has few failures", () => {
 	const events = week([model("a"), model("b")]);
 	expect(events.length).toBeGreaterThan(700);
 	expect(events.length).toBeLessThan(5_000);
@@ -53,7 +53,7 @@ test("each sample charge of the demo is the price of its tokens; failures are fr
 	}
 });
 
-test("the demo's week of sample usage is the same for the same time", () => {
+test("the demo's week of sample usage is always the same for the same time", () => {
 	const without = (nowMs: number) => week([model("a")], nowMs).map(({ id: _, ...event }) => event);
 	expect(without(NOW_MS)).toEqual(without(NOW_MS));
 });

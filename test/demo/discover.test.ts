@@ -29,7 +29,7 @@ test.each([
 	},
 );
 
-test("the search for servers finds llama.cpp by its header; the file names the model", async () => {
+test("the search for servers finds llama.cpp by its header; the file names its model", async () => {
 	const port = jsonServer(
 		{
 			"/v1/models": list({ id: "/srv/models/tiny.Q4_K_M.gguf", meta: { n_ctx_train: 131072 } }),
@@ -43,7 +43,7 @@ test("the search for servers finds llama.cpp by its header; the file names the m
 	expect(model?.inputModalities).toEqual(new Set(["text", "image"]));
 });
 
-test("the search for servers finds Ollama by its version, with embedding models", async () => {
+test("the search for servers finds Ollama by its version, including embedding models", async () => {
 	let asked = 0;
 	const port = jsonServer({
 		"/v1/models": list({ id: "llama3.2:3b", owned_by: "library" }, { id: "nomic-embed-text:latest" }),
@@ -63,7 +63,7 @@ test("the search for servers finds Ollama by its version, with embedding models"
 	expect(embedding).toMatchObject({ maxOutputTokens: 0, modes: new Set(), rates: { output: 0 } });
 });
 
-test("the search for servers gives LM Studio's format and marks its embedding models", async () => {
+test("the search for servers knows LM Studio's format and marks its embedding models", async () => {
 	const port = jsonServer({
 		"/v1/models": list({ id: "qwen3-4b" }, { id: "e5" }),
 		"/api/v0/models": list(
@@ -79,7 +79,7 @@ test("the search for servers gives LM Studio's format and marks its embedding mo
 	]);
 });
 
-test("the search for servers ignores one that requires a key or serves no models", async () => {
+test("the search for servers ignores servers that require a key or serve no models", async () => {
 	const ports = [
 		jsonServer({}),
 		jsonServer({ "/v1/models": 401 }),
@@ -94,7 +94,7 @@ test("the search for servers ignores one that requires a key or serves no models
 	expect(await look(ports)).toEqual({ servers: [], models: [] });
 });
 
-test("the search for servers waits for a silent server until the time limit at most", async () => {
+test("the search for servers waits for a silent server no longer than the time limit", async () => {
 	const silent = jsonServer({ "/v1/models": () => new Promise<Response>(() => {}) });
 	const open = jsonServer({ "/v1/models": list({ id: "m", owned_by: "vllm" }) });
 	const startedAt = performance.now();
@@ -102,7 +102,7 @@ test("the search for servers waits for a silent server until the time limit at m
 	expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-test("the first of two servers with the same model serves it", async () => {
+test("a model that two servers have is served by the first server", async () => {
 	const a = jsonServer({ "/v1/models": list({ id: "m", owned_by: "vllm", max_model_len: 8192 }) });
 	const b = jsonServer({ "/v1/models": list({ id: "m", max_model_len: 4096 }) });
 	const { models } = await look([a, b]);

@@ -57,7 +57,7 @@ mkdirSync(join(dataDir, "demo"));
 await placeCluster(join(dataDir, "demo"));
 const first = await start();
 
-test("the curl line of the banner works as pasted into a shell", async () => {
+test("the banner's curl command works when pasted into a shell", async () => {
 	const line = first.banner.split("\n").find((text) => text.startsWith("curl ")) ?? "";
 	const shell = Bun.spawn(["sh", "-c", `${line} -sS`], { stdout: "pipe", stderr: "inherit" });
 	const answer = await new Response(shell.stdout).json();
@@ -66,7 +66,7 @@ test("the curl line of the banner works as pasted into a shell", async () => {
 	expect(answer.usage.completion_tokens).toBeGreaterThan(10);
 });
 
-test("the SDK snippet of the banner works as pasted into a file", async () => {
+test("the banner's SDK snippet works when pasted into a file", async () => {
 	const lines = first.banner.split("\n");
 	const from = lines.findIndex((text) => text.startsWith("import OpenAI"));
 	const to = lines.findIndex((text) => text.startsWith("for await"));
@@ -96,7 +96,7 @@ const cookieOf = (response: Response) => response.headers.getSetCookie()[0]?.spl
 const ask = async (path: string, cookie: string) =>
 	(await fetch(`${first.app.url}/api/console${path}`, { headers: { cookie } })).json();
 
-test("a demo sign-in link is refused from other machines and stays usable on this one", async () => {
+test("a demo sign-in link is refused from other machines and then works on this one", async () => {
 	const link = linkFor("Customer");
 	const { host } = new URL(link);
 	for (const headers of [
@@ -119,7 +119,7 @@ test("a demo sign-in link is refused from other machines and stays usable on thi
 	expect((await open(link.replace("sign-in-link/customer/", "auth/magic-link/verify?token="))).status).toBe(404);
 });
 
-test("the demo's page of mails opens only on this machine, by its own names", async () => {
+test("the demo's page of mails opens only on this machine and under its names", async () => {
 	const { port } = new URL(first.app.url);
 	const email = "guest@example.com";
 	await fetch(`${first.app.url}/api/auth/sign-up/email`, {
@@ -197,7 +197,7 @@ test("the checks of the books pass with the demo's entries", async () => {
 	expect((await reconcile(first.app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a later start of the demo keeps the account and says how to create a key", async () => {
+test("a later start of the demo keeps the account and prints how to create a key", async () => {
 	const secret = /sk_service_[A-Za-z0-9]{46}/.exec(first.banner)?.[0] ?? "";
 	const { statements } = first.app.db;
 	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });

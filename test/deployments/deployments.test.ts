@@ -65,7 +65,7 @@ const secretUpstream = { ...UPSTREAM_SPEC, apiKey: "sk-key-of-the-model-server" 
 /** Reads the deployments like a console that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();
 
-test("the console shows a gateway's models without the servers' keys", async () => {
+test("the console shows a gateway's models without the keys of model servers", async () => {
 	const one = await gateway("a");
 	await one.see(replica({ inFlight: 3 }));
 	const view = await seen();
@@ -104,7 +104,7 @@ test("the console adds up the loads of all gateways and shows the worst state", 
 	expect((await seen()).connected("m")).toBe(false);
 });
 
-test("the console shows the last known models as disconnected if no gateway lives", async () => {
+test("the console shows the last known models as disconnected if no gateway runs", async () => {
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
 	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 minute'"]) {
@@ -138,7 +138,7 @@ test("concurrent reads of the gateways' reports share one query", async () => {
 	expect(await console.current()).not.toBe(first);
 });
 
-test("a gateway deletes the reports of gateways that left long ago", async () => {
+test("a gateway deletes the reports of gateways that stopped long ago", async () => {
 	for (const [id, live] of [
 		["gone", false],
 		["idle", true],

@@ -4,7 +4,7 @@ import { runHere } from "../cli/run-here.ts";
 import { waitFor } from "../support/wait.ts";
 import { startFailoverWorld } from "./failover-world.ts";
 
-test("the service names a lost synchronous standby and cancels statements that hang", async () => {
+test("the service names a lost synchronous standby, and cancels statements that hang", async () => {
 	await using world = await startFailoverWorld();
 	const { fleet, members, servers } = world;
 	const account = await fleet.account();

@@ -15,7 +15,7 @@ const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((er
 const blobsOf = (fileId: string) => readdirSync(join(folder, fileId)).map((name) => join(folder, fileId, name));
 
 describe("a file of an account", () => {
-	test("is read as it was written, in any range", async () => {
+	test("is read as it was written, in any byte range", async () => {
 		const bytes = sample(5 * MB + 20);
 		const record = await files.create(owner, newFile, streamOf(bytes));
 		expect(record).toMatchObject({ ...owner, ...newFile, bytes: bytes.length });
@@ -40,7 +40,7 @@ describe("a file of an account", () => {
 		expect(Buffer.concat(stored).includes("prompt")).toBe(false);
 	});
 
-	test("cannot be read after its stored bytes were changed, moved or cut off", async () => {
+	test("cannot be read if its stored bytes were changed, moved or cut off", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
 		const [path] = blobsOf(record.id);
 		if (path === undefined) throw new Error("it has a part");
@@ -79,7 +79,7 @@ describe("a file of an account", () => {
 		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
 	});
 
-	test("ends the downloads of its readers when it is deleted", async () => {
+	test("ends running downloads when it is deleted", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
 		const reader = files.read(record).getReader();
 		await reader.read();
@@ -93,7 +93,7 @@ describe("a file of an account", () => {
 });
 
 describe("a file that is written part by part", () => {
-	test("continues after the last recorded part and loses bytes not yet sealed", async () => {
+	test("continues after the last recorded part and loses bytes that were not yet sealed", async () => {
 		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);
@@ -109,7 +109,7 @@ describe("a file that is written part by part", () => {
 		expect(await files.resume(writer.fileId)).toBeUndefined();
 	});
 
-	test("has one writer: the slower of two writers seals nothing", async () => {
+	test("has one writer, so the slower of two writers seals nothing", async () => {
 		const writer = await files.writer(owner, output);
 		const other = await files.resume(writer.fileId);
 		writer.write("mine\n");
@@ -119,7 +119,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("mine\n");
 	});
 
-	test("is complete although its store and Postgres fail in between", async () => {
+	test("is complete although its store and Postgres fail while it is written", async () => {
 		const writer = await files.writer(owner, output);
 		const put = store.put;
 		writer.write("one\n");
@@ -170,7 +170,7 @@ describe("the space for files", () => {
 		expect(await at.space("")).toEqual({ files: all?.files, bytes: all?.bytes });
 	});
 
-	test("is limited for all accounts, counting outputs of batches but never refusing them", async () => {
+	test("is limited for all accounts together; outputs of batches count but always fit", async () => {
 		const full = { accountId: "acc_full", keyId: "key_full" };
 		at.limits.filesBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
@@ -259,7 +259,7 @@ describe("the expiry of a file", () => {
 		expect((await files.resume(writer.fileId))?.parts()).toBe(1);
 	});
 
-	test("is tried again if the store was unavailable", async () => {
+	test("is repeated if the store was unavailable", async () => {
 		const { removeFile } = store;
 		const record = await files.create(owner, newFile, streamOf(sample(4)));
 		store.removeFile = () => Promise.reject(new Error("the store is away"));

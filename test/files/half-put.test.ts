@@ -34,7 +34,7 @@ function filesCutAt(nth: number, isDone: boolean) {
 	);
 }
 
-test("a part of a file whose connection broke half way is complete after a retry", async () => {
+test("a part of a file whose connection broke halfway is complete after a retry", async () => {
 	for (const isDone of [false, true]) {
 		for (const nth of [1, 2, 3]) {
 			const files = filesCutAt(nth, isDone);
@@ -53,7 +53,7 @@ test("a part of a file whose connection broke half way is complete after a retry
 	}
 });
 
-test("a file deleted while a part is written leaves nothing in the store", async () => {
+test("a file deleted while a part is being written leaves nothing in the store", async () => {
 	const at = await withFiles();
 	const { files, store } = at;
 	const { put } = store;

@@ -13,8 +13,8 @@ const folder = temporaryFolder();
 const storage = startObjectStorage();
 const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
 
-describe("the bytes of a file in a store", () => {
-	test("on the disk are read completely or not at all, by this user only", async () => {
+describe("the bytes of a stored file", () => {
+	test("on a disk are read completely or not at all, by this user only", async () => {
 		const store = createDiskBlobs({ folder: join(folder, "files") });
 		await checkBlobStore(store);
 		await store.put("file_a", "0-x", new Uint8Array(1));

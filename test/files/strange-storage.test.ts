@@ -72,7 +72,7 @@ const deleted = (keys: Set<string>) => (request: Request) => {
 	return new Response(null, { status: 204 });
 };
 
-test("the removal of a file ends although the storage still lists deleted objects", async () => {
+test("the removal of a file ends although the storage goes on listing deleted objects", async () => {
 	await store.put("file_a", "1-x", bytes);
 	const keys = new Set<string>();
 	says = deleted(keys);

@@ -96,7 +96,7 @@ const product = await withProduct({
 });
 
 test(
-	"no random input causes a 500, a stop, a delay or wrong books",
+	"no random input causes a 500, a crash, a delay or incorrect books",
 	async () => {
 		const msAKind = (minutes * 60_000) / KINDS.length;
 		const { tallies, defects } = await fuzz(product, { seed, inputs: INPUTS, msAKind, steps, concurrency: 4 });

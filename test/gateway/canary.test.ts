@@ -166,7 +166,7 @@ const headers = {
 const send = (path: string, body: object, secret: string) => service.post(path, secret, body, { headers });
 
 test.each([["/v1/chat/completions", chat] as const, ...ENDPOINTS])(
-	"POST %s sends the server only its fields, listed headers and the gateway's own key",
+	"POST %s sends a model server only known fields, listed headers and its API key",
 	async (path, make) => {
 		const { secret } = await service.customer();
 		upstream.always(() => reply().text("ok"));

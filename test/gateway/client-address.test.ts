@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { createClientAddress } from "../../src/gateway/client-address.ts";
 
-describe("the client address", () => {
+describe("the address of a client", () => {
 	const address = createClientAddress(["10.0.0.0/8", "192.0.2.1", "fd00::/8"]);
 
 	test("is the connection's address if there is no trusted proxy", () => {
 		for (const header of ["10.0.0.1", null]) expect(createClientAddress([])("203.0.113.9", header)).toBe("203.0.113.9");
 	});
 
-	test("is the last address of x-forwarded-for that is no trusted proxy", () => {
+	test("is the last address of x-forwarded-for that is not a trusted proxy's", () => {
 		expect(address("10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.9.9.9, 192.0.2.1")).toBe("198.51.100.7");
 		expect(address("10.0.0.1", "10.0.0.5,10.0.0.6")).toBe("10.0.0.5");
@@ -18,7 +18,7 @@ describe("the client address", () => {
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
-	test("causes one warning in the log if a proxy is not trusted", () => {
+	test("causes one warning in the log if the connection's proxy is not trusted", () => {
 		const told: string[] = [];
 		const address = createClientAddress(["10.0.0.0/8"], (peer) => told.push(peer));
 		address("10.0.0.1", "198.51.100.7");
@@ -42,7 +42,7 @@ describe("the client address", () => {
 		expect(address("10.0.0.1", "[::ffff:198.51.100.7]:1")).toBe("198.51.100.7");
 	});
 
-	test("is IPv4 if written as IPv4-mapped IPv6, and IPv6 networks are matched", () => {
+	test("is IPv4 if written as IPv4-mapped IPv6, and matches IPv6 networks", () => {
 		expect(address("::ffff:10.0.0.1", "::ffff:198.51.100.7")).toBe("198.51.100.7");
 		expect(address("fd00::1", "2001:db8::7")).toBe("2001:db8::7");
 		expect(address("2001:db8::1", "198.51.100.7")).toBe("2001:db8::1");

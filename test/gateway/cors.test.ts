@@ -57,11 +57,11 @@ const SETTINGS: readonly (readonly [string | undefined, string, string | undefin
 	["off", APP, undefined],
 ];
 
-describe.each(SETTINGS)("with `cors: %s` a page of origin %s", (cors, origin, allowed) => {
+describe.each(SETTINGS)("with `cors: %s`, a web page of origin %s", (cors, origin, allowed) => {
 	const vary = allowed === undefined || allowed === "*" ? {} : { vary: "origin" };
 	const allow = allowed === undefined ? {} : { "access-control-allow-origin": allowed };
 
-	test("may read every kind of answer, or none", async () => {
+	test("may read every kind of answer or no answer, as the setting says", async () => {
 		await service.serve(`${models}${cors === undefined ? "" : `\ncors: ${cors}`}`);
 		for (const [name, path, init, status] of ANSWERS) {
 			const response = await fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, origin } });
@@ -79,7 +79,7 @@ describe.each(SETTINGS)("with `cors: %s` a page of origin %s", (cors, origin, al
 		}
 	});
 
-	test("gets an answer to a preflight without a key", async () => {
+	test("gets an answer to a preflight request without a key", async () => {
 		const response = await preflight("/v1/chat/completions", origin);
 		if (allowed === undefined) {
 			expect([response.status, corsOf(response)]).toEqual([405, {}]);

@@ -105,7 +105,7 @@ describe("numbers of a request reach the model server with all digits", () => {
 	});
 });
 
-test.each(CHAT_DIALECTS)("the numbers in an answer's tool call arguments keep all digits: %s", async (dialect) => {
+test.each(CHAT_DIALECTS)("numbers in an answer's tool call arguments keep all digits (%s)", async (dialect) => {
 	for (const stream of [false, true]) {
 		const body = `{"model":"${dialect}","messages":[{"role":"user","content":"x"}],"stream":${stream}}`;
 		const { text } = await post("/v1/chat/completions", body);

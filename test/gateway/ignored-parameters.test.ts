@@ -55,7 +55,7 @@ test("concurrent requests each get the names of their own ignored fields", async
 	);
 });
 
-test("the header of ignored fields omits unsafe names and counts names if many", async () => {
+test("the header of ignored fields omits unsafe names, and counts the names of many", async () => {
 	const names = [
 		"a\r\nset-cookie: x=1",
 		"ü",
@@ -71,7 +71,7 @@ test("the header of ignored fields omits unsafe names and counts names if many",
 	expect(response.headers.has("set-cookie")).toBe(false);
 });
 
-test("a model set to reject unsupported fields names the field and sends nothing", async () => {
+test("a model set to reject unsupported fields names the field, and sends nothing", async () => {
 	const before = upstream.requests.length;
 	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", made_up: 1 })));
 	expect(status).toBe(400);

@@ -29,7 +29,7 @@ async function chatWith(tokenAt: (nowMs: number) => string | undefined) {
 	return { road, loaded, answer: door({ ...connection, request }) };
 }
 
-test("the internal address serves a request for the key named in its token", async () => {
+test("the gateway's internal address serves a request for the key named in its token", async () => {
 	const { road, loaded, answer } = await chatWith((nowMs) =>
 		signInternalToken(SECRET, { keyDigest, path: PATH }, nowMs),
 	);

@@ -124,7 +124,7 @@ async function expectRefused(path: string, secret: string, name: string, value: 
 }
 
 describe.each([...FAMILIES.map(({ path }) => path), "/v1/audio/transcriptions"])("%s", (path) => {
-	test("an error names the field of each wrong value, without a charge", async () => {
+	test("an error names the field with the wrong value, and nothing is charged", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = upstream.requests.length;
 		const family = FAMILIES.find((one) => one.path === path);

@@ -20,7 +20,7 @@ const NAMES = [
 ];
 const named = (name: string, value: unknown) => JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`);
 
-test("the metadata values of a batch have a maximum length, whatever their name", () => {
+test("the metadata values of a batch have a maximum length whatever their name", () => {
 	const read = (metadata: unknown) => {
 		const body = { input_file_id: "file_1", endpoint: "/v1/embeddings", completion_window: "24h", metadata };
 		try {
@@ -39,7 +39,7 @@ test("the metadata values of a batch have a maximum length, whatever their name"
 	expect(read(Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`${at}\n`, "x"])))).toBe("metadata");
 });
 
-test("the logit biases of a request must be from -100 to 100, whatever their name", () => {
+test("the logit biases of a request must be from -100 to 100 whatever their name", () => {
 	for (const [schema, prompt] of [
 		[ChatRequestBody, { messages: [{ role: "user", content: "hi" }] }],
 		[CompletionRequestBody, { prompt: "hi" }],

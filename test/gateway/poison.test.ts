@@ -26,7 +26,7 @@ async function statusOf(model: string, secret: string): Promise<unknown> {
 }
 
 test.each([true, false])(
-	"a request on which two servers fail twice is not to be retried (streamed %p)",
+	"a request on which two servers fail twice must not be retried (streamed %p)",
 	async (stream) => {
 		const [bad, good] = [await service.customer(), await service.customer()];
 		for (let round = 0; round < 6; round += 1) {
@@ -45,7 +45,7 @@ test.each([true, false])(
 	},
 );
 
-test("failures of one customer at a single server do not stop other customers there", async () => {
+test("one customer's failures at a model's only server do not stop other customers", async () => {
 	const [bad, good] = [await service.customer(), await service.customer()];
 	const askAs = asker("single");
 	for (let round = 0; round < 4; round += 1) expect(await askAs(bad, POISON)).toBe(502);

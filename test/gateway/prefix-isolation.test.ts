@@ -29,7 +29,7 @@ async function saltOf(model: string, nth: number, body: object): Promise<string 
 }
 
 test.each(["messages", "prompt"])(
-	"a request with %s gets a secret cache salt per account if the server takes one",
+	"a request with `%s` gets an account's secret cache salt if its server takes one",
 	async (field) => {
 		const prompt = field === "prompt" ? { prompt: "hi" } : { messages: [{ role: "user", content: "hi" }] };
 		for (const dialect of upstreams.keys())
@@ -45,7 +45,7 @@ test.each(["messages", "prompt"])(
 	},
 );
 
-test("an account's prompt has other cache hashes than the same prompt of another", () => {
+test("an account's prompt has other cache hashes than another account's same prompt", () => {
 	const { routed } = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({}) });
 	const hashOf = (accountId: string, isolated: boolean) =>
 		routed("x".repeat(2_000), modelOver([], isolated ? { isolatePrefixes: true } : {}), accountId, true).hashes[0];

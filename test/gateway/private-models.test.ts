@@ -52,7 +52,7 @@ const seen = async (response: Response, model: string) =>
 const partner = await customer(["large", "partner"]);
 const stranger = await customer(["large"]);
 
-test.each(CALLS)("a private model is unknown to accounts without its tag in calls of %s", async (name, call) => {
+test.each(CALLS)("a private model is unknown to accounts without its tag at endpoint %s", async (name, call) => {
 	const unknown = await seen(await call(stranger.secret, "no-such-model"), "no-such-model");
 	if (name !== "embeddings") expect(unknown[0]).toBe(404);
 	for (const model of NAMES) expect(await seen(await call(stranger.secret, model), model)).toEqual(unknown);
@@ -63,7 +63,7 @@ test.each(CALLS)("a private model is unknown to accounts without its tag in call
 	if (name === "chat") expect((await call(partner.secret, "private-route")).status).toBe(200);
 });
 
-test("only accounts with the tag see a private model, and routes skip it for others", async () => {
+test("only accounts with the tag see a private model; other accounts' routes skip it", async () => {
 	const listed = async (secret: string) => {
 		const { data } = (await (await service.get("/v1/models", secret)).json()) as { data: { id: string }[] };
 		return data.map(({ id }) => id);
@@ -80,7 +80,7 @@ test("only accounts with the tag see a private model, and routes skip it for oth
 	expect(status).not.toContain("private");
 });
 
-test("a batch with a private model fails its check as with an unknown model", async () => {
+test("a batch with a private model fails its check like a batch with an unknown model", async () => {
 	const failed = async (model: string) => {
 		const { status, errors } = await batches.run(stranger.secret, [chatLine("a", "a", { model })]);
 		return JSON.stringify([status, errors]).replaceAll(model, "name");

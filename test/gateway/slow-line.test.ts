@@ -70,7 +70,7 @@ async function sendSlowly(secret: string, { path, type, body, headers = {} }: Se
 	return parseRaw(await client.ended()).status;
 }
 
-test("the gateway accepts every kind of request body from a slow client", async () => {
+test("the gateway accepts each kind of request body from a client that sends slowly", async () => {
 	const { secret } = await service.customer();
 	const ways: Sent[] = [
 		chat,
@@ -81,7 +81,7 @@ test("the gateway accepts every kind of request body from a slow client", async 
 	expect(await Promise.all(ways.map((way) => sendSlowly(secret, way)))).toEqual(ways.map(() => 200));
 }, 60_000);
 
-test("the gateway answers on a connection that was idle for long", async () => {
+test("the gateway answers on a connection that was idle for a long time", async () => {
 	kept.write(rawPost("/v1/chat/completions", idle, ask("again")));
 	await waitFor(() => kept.text().split("HTTP/1.1 200").length === 3, "the second answer");
 });

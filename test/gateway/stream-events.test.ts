@@ -91,7 +91,7 @@ describe("a stream that fails after its first event", () => {
 		}
 	});
 
-	test("has its error in the reader's language for the console", () => {
+	test("has its error in the reader's language if the console requested it", () => {
 		const fault = new Fault("upstream_error", "The model server failed to respond.");
 		const text = new ChatEvents(HEAD, true).fail(fault, USAGE, "de");
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');

@@ -33,7 +33,7 @@ test("a look-up that fails by a bug is counted and logged with the request's id"
 	expect(JSON.stringify(lines)).toContain("a bug's own text");
 });
 
-test("a look-up that is refused is counted and not logged as an error", async () => {
+test("a refused look-up is counted and not logged as an error", async () => {
 	const { ask, lines, counted } = build();
 	expect((await ask(() => ({ object: "list" }))).status).toBe(200);
 	await ask(() => {

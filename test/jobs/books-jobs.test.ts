@@ -53,7 +53,7 @@ async function runJobs(verifyRowsPerS: number): Promise<void> {
 	await stop();
 }
 
-test("a failed job is logged as tried again, unless the process is stopping", async () => {
+test("a failed job is logged with its next try, unless the process is stopping", async () => {
 	const said: string[] = [];
 	const log = { ...silentLog, warn: (message: string) => void said.push(message) };
 	const failing = Object.assign(() => Promise.reject(connectionEndedError()), { end: async () => {} }) as Statements;

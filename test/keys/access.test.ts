@@ -30,7 +30,7 @@ describe("the access check", () => {
 		expect(codeThrownBy(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
-	test("allows a read-only key only reads, also after a change of the key", () => {
+	test("allows a read-only key only reads, even after another field of the key changes", () => {
 		const reader = plainKey({ readsOnly: true });
 		expect(codeThrownBy(() => checkAccess(reader, NOW))).toBe("read_only_key");
 		expect(codeThrownBy(() => checkKey(reader, NOW))).toBe("read_only_key");
@@ -43,7 +43,7 @@ describe("the access check", () => {
 		expect(codeThrownBy(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
-	test("answers 503 for a key that is no longer in memory", () => {
+	test("answers 503 for a key that was dropped from memory", () => {
 		const stale = plainKey();
 		stale.current = false;
 		expect(codeThrownBy(() => checkAccess(stale, NOW))).toBe("service_unavailable");
@@ -54,7 +54,7 @@ describe("a bearer token", () => {
 	const secret = newSecret("service");
 	const read = (headers: Record<string, string>) => readBearerSecret(new Headers(headers), "service");
 
-	test("is read from Authorization or x-api-key, or both if they are equal", () => {
+	test("is read from Authorization or x-api-key, or from both if they are equal", () => {
 		expect(read({ authorization: `Bearer ${secret}` })).toBe(secret);
 		expect(read({ authorization: `bearer   ${secret} ` })).toBe(secret);
 		expect(read({ "x-api-key": secret })).toBe(secret);
@@ -104,7 +104,7 @@ describe("failed attempts with a key", () => {
 		expect(codeThrownBy(() => attempts.count("192.0.2.1"))).toBe("none");
 	});
 
-	test("count for an IPv6 /64 as one address, and for an IPv4-mapped one as its IPv4", () => {
+	test("count for an IPv6 /64 together, and for an IPv4-mapped address as its IPv4", () => {
 		expect(addressNetwork("2001:db8:0:1::5")).toBe("2001:db8:0:1");
 		expect(addressNetwork("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
 		expect(addressNetwork("::1")).toBe("0:0:0:0");
@@ -114,7 +114,7 @@ describe("failed attempts with a key", () => {
 		expect(addressSite("::ffff:192.0.2.7")).toBe(addressSite("192.0.2.8"));
 	});
 
-	test("are remembered for at most 20,000 addresses", () => {
+	test("are counted for at most 20,000 addresses", () => {
 		const attempts = createFailedAttempts({ clock: createManualClock() }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 		expect(attempts.size()).toBe(20_000);

@@ -37,7 +37,7 @@ test("an internal token cannot be forged without the secret", () => {
 		expect([forged.slice(0, 20), read(forged)]).toEqual([forged.slice(0, 20), undefined]);
 });
 
-test("an internal token that claims a longer validity than a minute is refused", () => {
+test("an internal token that claims to be valid for longer than a minute is refused", () => {
 	const late = signInternalToken(SECRET, { keyDigest, path }, NOW + 10 * 60_000);
 	expect(read(late)).toBeUndefined();
 });

@@ -53,7 +53,7 @@ describe("accounts", () => {
 		expect(await findAccount(statements, "nobody")).toBeNull();
 	});
 
-	test("send instances their state when suspended, active again or first signed in", async () => {
+	test("send instances their state if suspended, reactivated or signed in first", async () => {
 		const { id } = await createAccount(statements, { email: "states@example.com", vouched: false });
 		const suspended = await suspendAccount(statements, id);
 		const active = await unsuspendAccount(statements, id);
@@ -124,7 +124,7 @@ describe("keys", () => {
 		expect(JSON.stringify(await getKey(statements, { id }))).not.toContain(digest(secret));
 	});
 
-	test("have no limits without settings", async () => {
+	test("have no limits without limit settings", async () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(statements)(digest(secret));
@@ -222,7 +222,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
 	});
 
-	test("end at once without a grace period, and a long one never extends them", async () => {
+	test("end at their rotation without a grace period, and never after their expiry", async () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
@@ -233,7 +233,7 @@ describe("keys", () => {
 		expect((await getKey(statements, { id: second.id })).expiresAtMs).toBe(soon);
 	});
 
-	test("get the same replacement for an hour when a rotation is repeated", async () => {
+	test("get the same replacement if their rotation is repeated within an hour", async () => {
 		const accountId = await newAccount();
 		const old = await createKey(maker, accountId, { name: "k" });
 		const token = crypto.randomUUID();

@@ -43,7 +43,7 @@ const counted = (results: readonly string[]) =>
 	Object.fromEntries([...new Set(results)].sort().map((code) => [code, results.filter((one) => one === code).length]));
 
 describe("unknown keys", () => {
-	test("of one address cost its limit of queries, then one query a second", async () => {
+	test("of one address cost its limit of queries, then at most one query a second", async () => {
 		const { clock, find, loads } = setUp();
 		const heard: string[] = [];
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
@@ -60,7 +60,7 @@ describe("unknown keys", () => {
 		await Promise.all(all);
 	});
 
-	test("count as failed attempts even when they share a query", async () => {
+	test("count as failed attempts even if they share a query", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: LIMIT + 40 }, () => find("bad")));
 		expect(counted(results)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 40 });
@@ -94,7 +94,7 @@ describe("unknown keys", () => {
 		expect(await Promise.all([first, second, third])).toEqual([entry, entry, entry]);
 	});
 
-	test("of many networks share one limit of queries and delay no valid key", async () => {
+	test("of many networks share one limit of queries, and delay no valid key", async () => {
 		const { clock, find, loads } = setUp(600);
 		for (const [at, digest] of many(2_000, "bad").entries()) void find(digest, `10.0.${at % 20}.${at % 99}`);
 		await waitFor(() => loads.length === 32, "a burst of queries");
@@ -123,14 +123,14 @@ describe("known keys", () => {
 		expect(loads).toEqual(["good"]);
 	});
 
-	test("of one address are all found, with at most 32 queries at once", async () => {
+	test("of one address are all found, with at most 32 concurrent queries", async () => {
 		const { find, mostUnderWay } = setUp();
 		const results = await Promise.all(many(500, "good").map((digest) => find(digest)));
 		expect(counted(results)).toEqual({ found: 500 });
 		expect(mostUnderWay()).toBe(32);
 	});
 
-	test("are found even from a blocked address, one a second", async () => {
+	test("are found even from a blocked address, one key a second", async () => {
 		const { clock, find } = setUp();
 		for (const digest of many(LIMIT, "bad")) await find(digest);
 		expect(await find("good")).toBe("found");

@@ -116,7 +116,7 @@ describe("the keyring", () => {
 		expect(entry?.account.state).toBe("active");
 	});
 
-	test("changes a key in place, so that running requests see it", async () => {
+	test("changes a loaded key in place, so that running requests see the change", async () => {
 		const ring = answering(new Map([["d", loaded(1, "key_1")]]));
 		const held = await loadOne(ring, "d");
 		ring.apply(keyChange(2, "key_1", { state: "revoked", capNanoUsd: 3, models: ["a"] }));
@@ -150,7 +150,7 @@ describe("the keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("does not remember a key as unknown that is created during the load", async () => {
+	test("does not remember a key as unknown that is created while it loads", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(4, "key_1", {}));
@@ -160,7 +160,7 @@ describe("the keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("does not load a key again because of a control entry about credit", async () => {
+	test("keeps a loaded key although a control entry about credit arrives", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply({ seq: 50, atMicros: 0, kind: "budget", subject: "acc_1", payload: {} });
@@ -194,7 +194,7 @@ describe("the keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("drops all keys on `clear` and repeats the loads in progress", async () => {
+	test("drops all keys on `clear`, and repeats loads in progress", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(1, "key_1"));
@@ -210,7 +210,7 @@ describe("the keyring", () => {
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
-	test("accepts, after `clear`, keys of a server that lacks the last entries", async () => {
+	test("accepts keys without the last control entries after `clear`", async () => {
 		const { ring, asked } = scripted();
 		ring.apply(keyChange(9, "key_1", { name: "of the server before" }));
 		ring.clear(6);
@@ -260,7 +260,7 @@ describe("the keyring", () => {
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
 	});
 
-	test("applies a change of a project to all its keys", async () => {
+	test("applies a change of a project to all keys of the project", async () => {
 		const rows = new Map<string, LoadedKey>();
 		for (const id of ["one", "two"])
 			rows.set(id, { ...loaded(1, id, { projectId: "proj_1" }), project: projectOf({ concurrencyMax: 5 }) });
@@ -279,7 +279,7 @@ describe("the keyring", () => {
 		expect(one.project?.models).toEqual(new Set(["a"]));
 	});
 
-	test("reads a key again that moved to another project", async () => {
+	test("loads a key again that moved to another project", async () => {
 		const rows = new Map<string, LoadedKey>();
 		const ring = answering(rows);
 		const moves: [string | null, string | null][] = [
@@ -305,7 +305,7 @@ describe("the keyring", () => {
 		}
 	});
 
-	test("never returns a key that is older than a control entry it has applied", async () => {
+	test("never returns a key that is older than a control entry already applied", async () => {
 		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(

@@ -31,7 +31,7 @@ const lastEntry = async (subject: string, kind: string) =>
 const budgetOf = async (id: string) =>
 	(await sql`select kind, account_id, limit_nano_usd::float as cap from budget where id = ${id}`)[0];
 
-test("an account has at most 1,000 projects, even with concurrent calls", async () => {
+test("an account has at most 1,000 projects even if calls are concurrent", async () => {
 	const account = await newAccount();
 	await sql`insert into project (id, account_id, name)
 		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 999) n`;
@@ -70,7 +70,7 @@ describe("a project", () => {
 		expect(await getKey(statements, { id: key })).toMatchObject({ projectId: id, projectName: "search" });
 	});
 
-	test("exists once if it is created twice with one id", async () => {
+	test("is created once by two creations with one id", async () => {
 		const account = await newAccount();
 		const id = newId("proj");
 		for (const name of ["one", "two"]) await createProject(statements, account, { name, capNanoUsd: usd(7) }, id);
@@ -111,7 +111,7 @@ describe("a project", () => {
 			expect(await codeOf(updateProject(statements, { id }, wrong))).toBe("invalid_request");
 	});
 
-	test("tells instances of its lowered cap", async () => {
+	test("sends its lowered cap to instances", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p", capNanoUsd: usd(10) });
 		await updateProject(statements, { id }, { capNanoUsd: usd(4) });
@@ -127,7 +127,7 @@ describe("a project", () => {
 		expect((await getProject(statements, { id })).name).toBe("q");
 	});
 
-	test("refuses requests of its keys once archived, and may be archived again", async () => {
+	test("refuses requests of its keys once archived, and can be archived again", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		const { id: key } = await createKey(maker, account, { name: "k" });

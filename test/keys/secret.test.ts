@@ -27,7 +27,7 @@ describe("a key's secret", () => {
 		for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(6 * Math.sqrt(expected));
 	});
 
-	test("is refused after any change of a single character", () => {
+	test("is refused if any single character is changed", () => {
 		fc.assert(
 			fc.property(fc.nat(), fc.constantFrom(...BASE62, "_", "-", " ", "é"), (at, char) => {
 				const secret = newSecret("service");
@@ -40,7 +40,7 @@ describe("a key's secret", () => {
 		);
 	});
 
-	test("is refused after any swap of two neighbouring characters", () => {
+	test("is refused if any two neighbouring characters are swapped", () => {
 		for (let round = 0; round < 100; round++) {
 			const secret = newSecret("service");
 			for (let at = 0; at + 1 < secret.length; at++) {
@@ -51,7 +51,7 @@ describe("a key's secret", () => {
 		}
 	});
 
-	test("is distinguished from keys of other services and from other texts", () => {
+	test("is distinguished from other services' keys and from other texts", () => {
 		const secret = newSecret("service");
 		for (const text of [
 			"",
@@ -74,7 +74,7 @@ describe("a key's secret", () => {
 		);
 	});
 
-	test("shows only its first and last four characters", () => {
+	test("is displayed with only its first and last four characters", () => {
 		const secret = newSecret("service");
 		expect(shownParts(secret, "service")).toEqual({ prefix: secret.slice(0, 15), lastFour: secret.slice(-4) });
 	});
@@ -90,7 +90,7 @@ describe("the digest of a key's secret", () => {
 		expect(createDigest("other")(secret)).not.toBe(expected);
 	});
 
-	test("has a type of its own, so the compiler refuses other texts for it", () => {
+	test("has a separate type, so that the compiler refuses other texts as digests", () => {
 		const lookUp = (digest: KeyDigest) => digest.length;
 		const digest = createDigest("pepper");
 		const secret = newSecret("service");

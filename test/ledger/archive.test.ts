@@ -63,7 +63,7 @@ const problems = async () =>
 		problem === null ? [] : [`${path.slice(folder.length + 1)}: ${problem}`],
 	);
 
-test("the archive has each sealed day once, as two files that match their seal", async () => {
+test("the archive has each sealed day once, in two files that match the day's seal", async () => {
 	expect(await archive()).toEqual(DAYS);
 	const files = await checkPath(folder);
 	expect(files.map(({ day, kind, rows, problem }) => [day, kind, rows, problem])).toEqual([
@@ -203,7 +203,7 @@ test("the archive reports a file of another format as a problem", async () => {
 	);
 });
 
-test("the archive refuses a day that differs from its seal and leaves no file", async () => {
+test("the archive refuses a day that differs from its seal, and leaves no file", async () => {
 	await rolledBack(db.sql, async (transaction, statements) => {
 		await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
 		await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
@@ -232,7 +232,7 @@ const noted = async () =>
 	).map(({ day }) => day);
 
 for (const [where, open] of Object.entries(ownPlaces)) {
-	test(`the archive marks a day as archived once both files were read from ${where}`, async () => {
+	test(`the archive marks a day as archived after reading both files again from ${where}`, async () => {
 		const place = open();
 		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
 		expect(await noted()).toEqual([]);
@@ -298,7 +298,7 @@ test("the archive repeats a failed upload in the next run", async () => {
 });
 
 for (const [where, open] of Object.entries(ownPlaces))
-	test(`the archive accepts the same days from two consoles at once in ${where}`, async () => {
+	test(`the archive accepts the same days from two concurrent consoles in ${where}`, async () => {
 		const place = open();
 		// Delays both consoles' listing of the archive, so that neither sees the other's files before both write.
 		let asked = 0;
@@ -346,7 +346,7 @@ test("the archive deletes the work folder of a killed process, not of a running 
 	}
 });
 
-test("the archive writes only the ledger entries of a day whose requests are deleted", async () => {
+test("the archive writes only a day's ledger entries if the day's requests are deleted", async () => {
 	const place = ownPlaces["a folder"]();
 	await db.sql`update removal set usage_before = '2026-01-02'`;
 	await archiveDays(db.statements, place, { own: false });

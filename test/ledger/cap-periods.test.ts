@@ -55,7 +55,7 @@ async function budgetOf(id: string) {
 	);
 }
 
-test("concurrent first grants in a cap's period together stay within the cap", async () => {
+test("concurrent first grants in a cap's period stay within the cap together", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const granted = await grantsOfFour(db, today, () => key);
 	expect(granted.filter(([, ofPeriod]) => ofPeriod === 90)).toHaveLength(11);
@@ -93,7 +93,7 @@ test("a cap grants nothing for a past or future period or one of another length"
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a past cap period keeps its limit for late instances after the cap's change", async () => {
+test("a replaced cap period keeps its limit for instances that do not know the change", async () => {
 	const { key, today, periodAt } = await cappedKey(100, "day");
 	const unused = await cappedKey(100, "day");
 	await goLive(db, "not-heard");
@@ -149,7 +149,7 @@ test("a weekly cap starts only on the first day of a week, also near midnight", 
 	expect(first).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a grant that is repeated after its cap period gets the first answer again", async () => {
+test("a grant that is repeated after its cap period returns the first answer", async () => {
 	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
 	await goLive(db, "lost");
 	const lost = wish(today, 100);
@@ -164,7 +164,7 @@ test("a grant that is repeated after its cap period gets the first answer again"
 	expect((await storeOf("lost").grant([wish(early.budget, 100)]))[0]).toMatchObject({ amount: 100 });
 });
 
-test("a request is charged to its own cap period: in time, late and after a crash", async () => {
+test("a request is charged to its cap period in time, late and after a crash", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "over");
 	const store = storeOf("over", epoch);

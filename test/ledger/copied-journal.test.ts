@@ -79,7 +79,7 @@ test("a copied journal is not replayed while its instance stops and settles requ
 	expect(await world.charges()).toEqual([[700, "exact"]]);
 });
 
-test("a running process's journal is not replayed even from a mount without locks", async () => {
+test("a running process's journal is not replayed even from a mount without file locks", async () => {
 	await world.serveThere(30_000);
 	const flock = spyOn(libc(), "flock").mockReturnValue(0);
 	try {
@@ -92,7 +92,7 @@ test("a running process's journal is not replayed even from a mount without lock
 	}
 }, 30_000);
 
-test("a journal from before a restore frees no credit of the new epoch of its number", async () => {
+test("a journal from before a restore frees no credit of the new epoch with its number", async () => {
 	await world.serveThere(30_000);
 	await world.child.end();
 	const before = world.db;
@@ -126,7 +126,7 @@ test("a journal from before a restore frees no credit of the new epoch of its nu
 	await before.drop();
 }, 30_000);
 
-test("a copied journal is replayed once its instance was silent for its lease", async () => {
+test("a copied journal is replayed once its instance was silent for a lease's time", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	world.copyTo(world.copy);

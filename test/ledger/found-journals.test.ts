@@ -44,7 +44,7 @@ test("a renamed journal is replayed for the instance that wrote it", async () =>
 	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
 });
 
-test("a journal without an owner is logged and delays no other journal", async () => {
+test("a journal without an owner is logged, and delays no other journal", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	const journals = join(world.original, "journal");
@@ -58,7 +58,7 @@ test("a journal without an owner is logged and delays no other journal", async (
 	]);
 });
 
-test("workers with one folder each replay their own journals after a reboot", async () => {
+test("workers with separate folders each replay their own journals after a reboot", async () => {
 	await world.serveThere(2_000, "two");
 	await world.child.acts("open streaming-two 1000", "progress streaming-two 300 420");
 	await world.child.end();

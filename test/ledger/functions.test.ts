@@ -71,7 +71,7 @@ test("closing leases during grants, returns and flushes keeps the books correct"
 	expect(Number(budget?.drawn)).toBe(160);
 });
 
-test("a refused grant is not final while an earlier epoch may still return credit", async () => {
+test("a refused grant is not final while an earlier epoch may return credit", async () => {
 	await makeAccount(db, "e", 100, {});
 	await goLive(db, "e-gone");
 	await goLive(db, "e-asks");

@@ -11,7 +11,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, openLeases, journals, available } = world;
 
-test("an instance reports that its journal accepts no records", async () => {
+test("an instance reports that its journal cannot write records", async () => {
 	const instanceLease = await startHere("one", 30_000, systemClock, silentLog, { segmentBytesMax: 500 });
 	try {
 		expect(instanceLease.problem()).toBe(undefined);
@@ -65,7 +65,7 @@ test.each(REMOVALS)("an instance starts a new epoch when its journal %s", async 
 	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
 });
 
-test("an instance tries again until the disk has room for a new journal", async () => {
+test("an instance retries to create a journal until the disk has room", async () => {
 	const instanceLease = await startHere("one", 30_000, lookingOften);
 	const journal = join(world.dataDir, "journal");
 	rmSync(journal, { recursive: true });
@@ -84,7 +84,7 @@ test("an instance tries again until the disk has room for a new journal", async 
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a start without disk space or a journal folder fails and names a remedy", async () => {
+test("a start without disk space or a journal folder fails and names the remedy", async () => {
 	writeFileSync(join(world.dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
@@ -98,7 +98,7 @@ test("a start without disk space or a journal folder fails and names a remedy", 
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("an instance stops admitting requests a fifth of its lease before the end, or 2 s", async () => {
+test("an instance stops admitting a fifth of its lease, or 2 s, before the lease ends", async () => {
 	for (const [leaseTtlMs, marginMs] of [
 		[30_000, 2_000],
 		[5_000, 1_000],
@@ -143,7 +143,7 @@ test("a fenced instance settles running requests and joins with a new epoch", as
 	expect(journals("fenced")).toEqual([]);
 });
 
-test("every instance returns free credit when an account's credit is lowered", async () => {
+test("each instance returns its free credit when an account's credit is lowered", async () => {
 	const instanceLease = await startHere("told");
 	const hold = await reserveHere(instanceLease, 500);
 	const free = () => [...(instanceLease.present()?.slices() ?? [])].find(({ budget }) => budget === "acc")?.free ?? 0;
@@ -168,7 +168,7 @@ test("a stop leaves requests that outlast the drain time to the next start", asy
 	await world.expectEnd(next, 10);
 });
 
-test("the stop of a fenced instance reports settlements that it leaves to a replay", async () => {
+test("a fenced instance that stops reports settlements that it leaves to a replay", async () => {
 	const { db } = world;
 	const instanceLease = await startHere("fenced", 2_000, systemClock, silentLog, { fencedDrainMs: 300 });
 	await reserveHere(instanceLease, 500);

@@ -60,7 +60,7 @@ test("a long request keeps few journal segments, and its progress survives a cra
 	]);
 });
 
-test("many long requests are copied to new journal segments, however fast these fill", async () => {
+test("many long requests are copied to new segments however fast these fill up", async () => {
 	const many = 500;
 	const folder = temporaryFolder();
 	const disk = openJournalDisk(folder, { create: true });

@@ -29,7 +29,7 @@ const settle = (id: string, charged = 5) => JSON.stringify(settledEvent("a", "k"
 const progress = (id: string, delivered: number, bound: number) =>
 	JSON.stringify({ id, delivered, bound, promptTokens: 1, completionTokens: 1 });
 
-test.each(["mapped", "written"])("acknowledged records survive kill -9 of the process, %s", async (way) => {
+test.each(["mapped", "written"])("acknowledged records of a journal file that is %s survive kill -9", async (way) => {
 	const path = folder();
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "journal-child.ts"), path, way], {
 		stdout: "pipe",
@@ -114,7 +114,7 @@ test("a replay of a journal ends at any flipped bit and keeps all records before
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
-test("the journal reads a segment that is longer than the limit up to the limit", () => {
+test("a replay reads a segment longer than the limit only up to the limit", () => {
 	const path = folder();
 	const { name, bytes } = writeThree(path);
 	const whole = replayedJournal(openJournalDisk(path, { create: false }), 0);
@@ -132,7 +132,7 @@ test("the journal refuses a record that is longer than its buffer", () => {
 	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");
 });
 
-test("the journal deletes the oldest segment first, once Postgres has its requests", () => {
+test("the journal deletes the oldest segment once Postgres has the segment's requests", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -358,7 +358,7 @@ test("without its folder the journal refuses new requests, settles others and re
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
 });
 
-test("the journal's durable() waits for a sync that began after the append", async () => {
+test("the journal's durable() waits for a sync that begins after the append", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
 	const done: string[] = [];
@@ -402,7 +402,7 @@ test("the journal closes a segment deleted during a sync only when the sync has 
 	expect(failures).toEqual([]);
 });
 
-test("the journal deletes a segment only once the records copied from it are synced", async () => {
+test("the journal deletes a segment only after the records copied from it are synced", async () => {
 	const { disk, syncs, files } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("long"));

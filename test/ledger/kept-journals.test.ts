@@ -26,7 +26,7 @@ function withHome(keepMs: number) {
 	return { clock, home, kept, written, journals };
 }
 
-test("a kept journal is found with the end of its epoch and is not replayed", () => {
+test("a kept journal is listed with the end of its epoch and is not replayed", () => {
 	const { home, kept, written, journals } = withHome(60_000);
 	const claim = written(3);
 	kept.keep(claim, { id: "one", epoch: 3 }, "77");
@@ -52,7 +52,7 @@ test.each([
 	expect([kept.list(), journals()]).toEqual([[], []]);
 });
 
-test("kept journals are deleted after their time, and all of them on a full disk", () => {
+test("kept journals are deleted after some time, and all of them on a full disk", () => {
 	const { clock, kept, written } = withHome(60_000);
 	const offMs = Date.now() - clock.wallMs();
 	clock.advance(offMs);

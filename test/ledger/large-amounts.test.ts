@@ -28,7 +28,7 @@ test("a booking is refused if the account's credit would exceed exact numbers", 
 	await book("full", 60);
 });
 
-test("an account with credit beyond exact numbers gets grants, as do others", async () => {
+test("accounts get grants even if one account's credit exceeds exact numbers", async () => {
 	await makeAccount(db, "rich", MAX_NANO_USD, {});
 	await makeAccount(db, "beside", 1_000, {});
 	await db.sql`update budget set limit_nano_usd = limit_nano_usd + 5 where id = 'rich'`;
@@ -55,7 +55,7 @@ test("the remaining cap is the nearest number if the spending exceeds exact numb
 	expect((await keyBalance(db.statements, "long-key", period)).remaining).toBe(remaining);
 });
 
-test("the list of accounts includes an account with credit beyond exact numbers", async () => {
+test("the list of accounts includes an account whose credit exceeds exact numbers", async () => {
 	const { id } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await createAccount(db.statements, { email: "beside@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${`${MAX_NANO_USD + 1}`}::bigint where id = ${id}`;
@@ -67,7 +67,7 @@ test("the list of accounts includes an account with credit beyond exact numbers"
 	]);
 });
 
-test("an instance's credit over all accounts may exceed the largest exact amount", async () => {
+test("an instance's credit for all accounts may exceed the largest exact amount", async () => {
 	await goLive(db, "lender");
 	for (const account of ["acc_a", "acc_b"])
 		await db.sql`

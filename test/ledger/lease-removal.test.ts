@@ -32,7 +32,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
 
-test("the removal job deletes old operations, leases and epochs and changes no balance", async () => {
+test("the removal job deletes old operations, leases and epochs and keeps balances", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
 	expect(before[0]).toMatchObject({ spent: 5 * 46 });
@@ -140,7 +140,7 @@ test("the number of a deleted epoch is never assigned again", async () => {
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("the number of rows behind a balance stays constant over many restarts", async () => {
+test("the number of rows that a balance needs stays constant over many restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

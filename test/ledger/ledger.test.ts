@@ -117,7 +117,7 @@ test("the ledger reserves in both budgets or in neither, with a record in the jo
 	expect(written.length).toBe(1);
 });
 
-test("a settlement frees the rest of a reservation; its charge is kept until recorded", async () => {
+test("a settlement frees unused credit, and its charge is kept until it is recorded", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const hold = held(ledger, request(100));
 	ledger.settle(hold, outcome(30));
@@ -148,7 +148,7 @@ test("the ledger acknowledges each of many settlements with its own charge", asy
 	expect(sum("k")).toEqual({ free: usd(909), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("the ledger takes a cost above the bound from free credit and writes the rest off", async () => {
+test("the ledger takes a cost above the bound from free credit and writes off the rest", async () => {
 	const { ledger, sum, slices } = await build("process");
 	const hold = held(ledger, request(100));
 	const key = slices.get("k");
@@ -164,7 +164,7 @@ test.each([
 	["a", "journalled"],
 	["p", "journalled"],
 	["k", "not journalled"],
-])("the ledger returns a request's rest of budget %s after a lowered limit, %s", async (lowered, how) => {
+])("the ledger returns unused credit if the limit of budget %s was lowered, %s", async (lowered, how) => {
 	const { ledger, sum, state, clock, returned } = await build("process");
 	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
 	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);
@@ -253,7 +253,7 @@ test("the ledger refuses new requests with 503 while its queue of settlements is
 	}
 });
 
-test("a settlement that the journal lacks frees credit only once Postgres has it", async () => {
+test("a settlement that is not in the journal frees credit once Postgres has it", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = held(ledger, request(10));
 	state.settleFails = true;
@@ -264,7 +264,7 @@ test("a settlement that the journal lacks frees credit only once Postgres has it
 	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("the ledger retires by closing its leases after the last settlement", async () => {
+test("the ledger stops by closing its leases after the last settlement", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	const retired = ledger.retire(10_000);
@@ -306,7 +306,7 @@ test("at the drain deadline the ledger settles a request that still waits for cr
 	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
 });
 
-test("the ledger settles a request after the journal's end as a replay would", async () => {
+test("after the journal's end the ledger settles a request as a replay would", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
 		const hold = held(ledger, request(10));
@@ -328,7 +328,7 @@ test("the ledger settles a request after the journal's end as a replay would", a
 	}
 });
 
-test("in mode remote, a wait for Postgres fails when the journal closes", async () => {
+test("in mode remote a wait for Postgres fails when the journal closes", async () => {
 	const { ledger, state, clock } = await build("remote");
 	state.away = true;
 	const [running, over] = [held(ledger, request(10)), held(ledger, request(10))];

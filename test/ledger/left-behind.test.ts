@@ -20,7 +20,7 @@ async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	return { free: await openTransaction(world.db.sql, (tx) => tx`select 1 from lease for update`) };
 }
 
-test("a stop just after a start first replays the crashed process's journal", async () => {
+test("a stop just after a start replays the crashed process's journal first", async () => {
 	const { free } = await leftBehind();
 	const next = await startHere("one");
 	const stopped = next.stop(20_000);

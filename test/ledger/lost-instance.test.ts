@@ -34,7 +34,7 @@ test("attesting an instance as lost closes its leases, and is refused while it m
 	expect(await broken()).toEqual([]);
 });
 
-test("attesting an instance as lost is refused if it joins again during the wait", async () => {
+test("attesting an instance as lost is refused if the instance joins during the wait", async () => {
 	const child = await startChild("again");
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
@@ -87,7 +87,7 @@ test("attesting an instance as lost is refused if it returns before its leases c
 	expect(await recoverLostInstance(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
 });
 
-test("attesting an instance as lost pauses only after a step that closed no lease", async () => {
+test("attesting an instance as lost pauses only after steps that closed no lease", async () => {
 	const clock = createManualClock();
 	const epoch = { epoch: 1, beat: "1", state: "dead", ttl_ms: 1, place: "" };
 	const steps = [

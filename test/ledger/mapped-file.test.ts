@@ -32,7 +32,7 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	return bytes.subarray(end + 1);
 }
 
-test("the journal removes a record of which only a part fits into the file", async () => {
+test("the journal removes a record that fits into the file only in part", async () => {
 	expect((await filledUp("written")).length).toBe(0);
 });
 
@@ -53,7 +53,7 @@ test("the journal continues with `write` when the file cannot be mapped", () => 
 	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
 });
 
-test("the journal maps files only on file systems that keep a page in place", () => {
+test("the journal maps files only on file systems that never move a page", () => {
 	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
 	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(supportsMapping)).toEqual([true, true, false, false, false]);
 });

@@ -13,7 +13,7 @@ const ROUNDS = 40;
 const GRANTED = 1_000_000;
 const DAY_MS = 86_400_000;
 
-test("a flush records each new settlement once and skips known and locked ones", async () => {
+test("a flush records new settlements once and skips known and locked ones", async () => {
 	const { int, pick, chance, shuffled } = createRandom(11);
 	const accounts = ["mix-a", "mix-b"];
 	for (const account of accounts)
@@ -118,7 +118,7 @@ async function expectRows(events: readonly SettledEvent[]): Promise<void> {
 		});
 }
 
-test("a flush records each field of a settlement, whatever its batch contains", async () => {
+test("a flush records each field of a settlement, whatever else its batch contains", async () => {
 	const { int, pick, chance, shuffled } = createRandom(12);
 	await makeAccount(db, "say", 9_000_000, { "say-key": null, "say-more": null });
 	await goLive(db, "say");

@@ -92,7 +92,7 @@ test("an older database server gets a kept journal's settlements and counts lost
 	expect(await broken()).toEqual([]);
 });
 
-test("an instance skips an epoch number that another database server repeats", async () => {
+test("an instance skips an epoch number that another database server assigns again", async () => {
 	const instanceLease = await startHere("again", 5_000);
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
@@ -108,7 +108,7 @@ test("an instance skips an epoch number that another database server repeats", a
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a stop sends settlements again to a database server not yet noticed as another", async () => {
+test("a stop sends settlements again to a database server that was replaced unnoticed", async () => {
 	const instanceLease = await startHere("hurried");
 	await settleHere(instanceLease, 40);
 	await waitFor(async () => (await usage()) === 1, "the settlement");

@@ -91,7 +91,7 @@ test("a key's usage is settled on its project, in time and late", async () => {
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 });
 
-test("a project's new cap applies at once, and its lifetime cap ends once all know it", async () => {
+test("a project's new cap applies at once; a replaced one ends once all instances know", async () => {
 	const { project } = await cappedProject("lifetime");
 	const epoch = await goLive(db, "lifts");
 	const store = storeOf("lifts", epoch);

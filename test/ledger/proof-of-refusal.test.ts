@@ -11,7 +11,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { drawOutcome, OPTIONS, passTime, scriptedSlices } from "./scripted-store.ts";
 
-test("a request finds credit that moves between instances during its recall", async () => {
+test("a recall finds credit that moves between instances during the recall", async () => {
 	const clock = createManualClock();
 	const model = createModelStore(() => clock.wallMs());
 	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
@@ -103,7 +103,7 @@ test("a recall is repeated if other instances drew credit between its two checks
 	}
 });
 
-test("a recall is repeated if this instance meanwhile used the credit that it found", async () => {
+test("a recall is repeated if the found credit was used before the request got it", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {

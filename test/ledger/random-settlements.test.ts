@@ -65,7 +65,7 @@ function unreliable(seed: number) {
 	return { random, clock, sent, applied, state, mixed, store };
 }
 
-test("the writer sends each settlement unchanged and then acknowledges it once", async () => {
+test("the writer sends each settlement unchanged, then acknowledges it once", async () => {
 	for (let seed = 1; seed <= SEEDS; seed++) {
 		const { random, clock, sent, applied, state, mixed, store } = unreliable(seed);
 		const options = { flushIntervalMs: 100, flushAt: 64, batchMax: 90, queueMax: 1e6 };

@@ -57,7 +57,7 @@ test("an instance answers a recall without waiting for slow answers of other bud
 	answers.stop();
 });
 
-test("an instance asks Postgres for recalls at most once in ten milliseconds", async () => {
+test("an instance queries Postgres for recalls at most once in ten milliseconds", async () => {
 	const { clock, state, answers } = build();
 	for (let asked = 0; asked < 20; asked++) {
 		answers.hear();

@@ -66,7 +66,7 @@ const corruptions: [string, string][] = [
 ];
 
 for (const [name, statement] of corruptions) {
-	test(`the books check finds: ${statement}`, async () => {
+	test(`the books check detects: ${statement}`, async () => {
 		// Corrupts the books in a transaction that is rolled back, so that each corruption starts from correct books.
 		const found: string[] = [];
 		await rolledBack(db.sql, async (transaction, statements) => {

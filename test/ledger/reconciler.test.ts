@@ -59,7 +59,7 @@ function world() {
 	return { books, rows, instance, pass, holdChecks, history, clock, said };
 }
 
-test("the books check runs at the start and every 15 min, for readiness and history", async () => {
+test("the books check runs at the start and every 15 min, and its result is stored", async () => {
 	const { books, rows, instance, pass } = world();
 	const one = instance();
 	expect(one.last()).toBeUndefined();
@@ -81,7 +81,7 @@ test("the books check runs at the start and every 15 min, for readiness and hist
 	expect(books.checks).toBe(5);
 });
 
-test("the books check runs on one of many instances, and all use its result", async () => {
+test("the books check runs on one of many instances, and all instances use its result", async () => {
 	const { books, rows, instance, pass } = world();
 	const first = instance();
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
@@ -136,7 +136,7 @@ test("the books check reports a result that cannot be stored, and runs again", a
 	one.stop();
 });
 
-test("the books check reports no result of a run that a stop interrupted", async () => {
+test("the books check reports no result of a run that a stop interrupts", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();

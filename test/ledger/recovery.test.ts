@@ -119,7 +119,7 @@ function left(
 	};
 }
 
-test("a settlement that waits for a locked row does not delay other accounts", async () => {
+test("a settlement that waits for a locked row delays no other account", async () => {
 	let looks = 0;
 	const { recover, done, isThere } = left(() => (++looks < 4 ? { busy: new Set(["b"]) } : {}));
 	expect(await recover()).toBe(0);
@@ -142,7 +142,7 @@ test("a journal is replayed again if the database server changed during its repl
 	expect(done.filter((step) => step === "settled abc")).toHaveLength(2);
 });
 
-test("journals that wait for a locked row do not delay the other journals", async () => {
+test("journals that wait for a locked row delay no other journal", async () => {
 	let isHeld = true;
 	const isFree = (instance: string) => instance === "gone" || instance === "late";
 	const { leftJournals, passing, names, home, closedInPart } = left((_, instance) =>
@@ -173,7 +173,7 @@ test("journals that wait for a locked row do not delay the other journals", asyn
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("journals beyond the limit of waiting ones are replayed once a row is unlocked", async () => {
+test("journals above the limit of waiting journals are replayed once a row is unlocked", async () => {
 	let isHeld = true;
 	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
@@ -225,7 +225,7 @@ test("a replay stops reading while 10,000 settlements wait for a locked row", as
 	expect([sentWhenFreed, sent.size]).toEqual([[10_500], 12_000]);
 });
 
-test("a replay settles more than 10,000 charges above a lease as late", async () => {
+test("a replay settles charges above a lease as late, even more than 10,000", async () => {
 	const { late, over } = longReplay(() => {
 		if (late.beforeClose !== undefined) return { late: true };
 		throw new LeaseExceeded("more than the lease holds");
@@ -261,7 +261,7 @@ test("a foreign file in the journal folder does not delay any journal", async ()
 	expect(done.toSorted()).toEqual(["closed", "closed", "settled abc"]);
 });
 
-test("a journal that waits for its instance's end does not delay other journals", async () => {
+test("a journal that waits for its instance's end delays no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
 	// Journals that must wait and sort before the one that can be replayed, more than are replayed concurrently.
 	const copies = ["a", "b", "c", "d", "e"];
@@ -355,7 +355,7 @@ test("late settlements are tried once for each account whose row is locked", asy
 	expect(tried).toEqual(["a", "b"]);
 });
 
-test("a settlement that exceeds its lease is settled as late after the others", async () => {
+test("a settlement that exceeds its lease is settled as late, after other settlements", async () => {
 	const { recover, done } = left((accounts) => {
 		if (done.some((one) => one.startsWith("closed"))) return { late: true };
 		if (accounts.includes("b")) throw new LeaseExceeded("more than the lease holds");
@@ -365,7 +365,7 @@ test("a settlement that exceeds its lease is settled as late after the others", 
 	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b", "late b", "closed"]);
 });
 
-test("a settlement refused repeatedly is set aside, and its journal stays", async () => {
+test("a settlement refused repeatedly is set aside, and its journal is not deleted", async () => {
 	let refuses = true;
 	const said: string[] = [];
 	let flushes = 0;
@@ -397,7 +397,7 @@ test("a settlement refused repeatedly is set aside, and its journal stays", asyn
 	expect(isThere()).toBe(false);
 });
 
-test("an unavailable database sets no settlement aside", async () => {
+test("no settlement is set aside while the database is unavailable", async () => {
 	let away = 5;
 	const { recover, done } = left(() => {
 		away -= 1;
@@ -408,7 +408,7 @@ test("an unavailable database sets no settlement aside", async () => {
 	expect(done).toEqual(["settled abc", "closed"]);
 });
 
-test("a journal that could not be replayed stays and is tried again", async () => {
+test("a journal that could not be replayed is kept and replayed again", async () => {
 	const world = left(() => {
 		if (done.length < 3) {
 			done.push("tried");
@@ -426,7 +426,7 @@ test("a journal that could not be replayed stays and is tried again", async () =
 	expect(world.isThere()).toBe(false);
 });
 
-test("an unreadable journal folder is reported, and other journals are listed", () => {
+test("an unreadable journal folder is reported, and readable folders are listed", () => {
 	const home = mkdtempSync(join(root, "home-"));
 	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
 	// Creates symbolic links that point to themselves.

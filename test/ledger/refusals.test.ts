@@ -31,7 +31,7 @@ test("a request gets 503 if instances do not answer its recall in time", async (
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("a request is not refused by answers to a recall that was sent before it arrived", async () => {
+test("answers to a recall that was sent before a request do not refuse the request", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	let answered = 1;
 	// Simulates an instance that counts as unanswered until it has answered this recall's ticket.
@@ -95,7 +95,7 @@ test("a request whose refusal was lost gets credit that was returned in the mean
 	expect(await drawn).toBe("drawn");
 });
 
-test("a locked row delays only its own account", async () => {
+test("a locked row delays only the row's account", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	state.held.add("a");
 	const held = drawOutcome(slices.draw(["a"], usd(10)));
@@ -107,7 +107,7 @@ test("a locked row delays only its own account", async () => {
 	expect(await held).toBe("drawn");
 });
 
-test("a return that waits for a locked row delays no other; its credit is not spent", async () => {
+test("credit returned to a locked row is not spent, and delays no other return", async () => {
 	const { slices, state, clock } = scriptedSlices(1_000);
 	await slices.draw(["a"], usd(10));
 	await slices.draw(["b"], usd(10));
@@ -201,7 +201,7 @@ test("a lowered limit withdraws credit that was promised to a waiting request", 
 	expect([slices.get("key")?.promised, slices.get("account")?.promised]).toEqual([usd(0), usd(0)]);
 });
 
-test("an instance draws only what its requests need from a contested budget", async () => {
+test("an instance draws only the credit that its requests need from a contested budget", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	state.contested = true;
 	await slices.draw(["b"], usd(10));
@@ -212,7 +212,7 @@ test("an instance draws only what its requests need from a contested budget", as
 	expect(asked).toMatchObject({ want: usd(10), min: usd(10) });
 });
 
-test("the total of all accounts' free credit is computed anew every second", async () => {
+test("the total of all accounts' free credit is computed again every second", async () => {
 	const { slices, clock } = scriptedSlices(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
 		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
@@ -246,7 +246,7 @@ test("a request that arrives while a recall is being sent causes another recall"
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a request that arrives during another one's refused grant gets its own grant", async () => {
+test("a request that arrives during the refused grant of another gets a second grant", async () => {
 	const { slices, state, holdReplies } = scriptedSlices(5);
 	const answer = holdReplies();
 	const first = drawOutcome(slices.draw(["b"], usd(50)));
@@ -257,7 +257,7 @@ test("a request that arrives during another one's refused grant gets its own gra
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a refused request asks for credit again if freed credit has lowered its need", async () => {
+test("a refused request tries again if freed credit has lowered the amount it needs", async () => {
 	const { slices, holdReplies } = scriptedSlices(25);
 	const answer = holdReplies();
 	const drawn = drawOutcome(slices.draw(["b"], usd(50)));
@@ -268,7 +268,7 @@ test("a refused request asks for credit again if freed credit has lowered its ne
 	expect(await drawn).toBe("drawn");
 });
 
-test("a shortage is proved anew after another request got a grant", async () => {
+test("a shortage is proved again after another request got a grant", async () => {
 	const { slices, state, clock } = scriptedSlices(5);
 	state.unanswered = 1;
 	const large = drawOutcome(slices.draw(["b"], usd(50)));
@@ -301,7 +301,7 @@ test("an instance returns freed credit of a contested budget and draws none in a
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("`handBack` returns free credit at once and credit that is freed later", async () => {
+test("after `handBack` free credit returns at once, other credit once it is freed", async () => {
 	const { slices, state, clock, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -330,7 +330,7 @@ test("`handBack` also returns a grant that arrives after the call", async () => 
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
 
-test("an instance that does not know whether a grant succeeded answers no recall", async () => {
+test("an instance with a grant of unknown outcome answers no recall", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");
 	state.beforeReply = async () => {

@@ -9,7 +9,7 @@ import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
-test("the removal job deletes old requests and keeps their sums correct", async () => {
+test("the removal job deletes old requests and keeps the sums correct", async () => {
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
@@ -71,7 +71,7 @@ test("the removal job refuses and counts a deleted request that a journal sends 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("requests of a later epoch with a slow clock are charged despite the removal job", async () => {
+test("requests dated in the past by a slow clock are charged despite the removal job", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -94,7 +94,7 @@ test("requests of a later epoch with a slow clock are charged despite the remova
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("the removal job determines when an epoch started without its late settlements", async () => {
+test("the removal job finds when an epoch started, whatever late settlements it has", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -129,7 +129,7 @@ test("the removal job waits for the sums and for instances that may lack the new
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("the removal job keeps a request that a fast clock dated ahead until that date", async () => {
+test("the removal job keeps a request dated in the future by a fast clock until then", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;

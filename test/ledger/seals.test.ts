@@ -122,21 +122,21 @@ const copyOfOldest = (settledAt: string) => `
 		reserved_nano_usd, 0, basis, ending, status, admitted_at, ${settledAt} from usage_event where request_id = (${OLDEST})`;
 
 const changes: Record<string, string> = {
-	"a charge": `update usage_event set charged_nano_usd = charged_nano_usd - 1 where request_id = (${OLDEST})`,
-	"a row that is gone": `delete from usage_event where request_id = (${OLDEST})`,
-	"a row more": copyOfOldest("settled_at"),
-	"a row before all others": copyOfOldest("'2020-01-01'"),
-	"somebody else's usage": `update usage_event set account_id = 'quiet' where request_id = (${OLDEST})`,
-	"how long a request took": `update usage_event set duration_ms = 31 where request_id = (${OLDEST})`,
-	"an entry's note": "update ledger_entry set note = 'gift'",
-	"an entry's amount": "update ledger_entry set amount_nano_usd = amount_nano_usd + 1",
-	"an entry before all others": `insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
+	"a changed charge": `update usage_event set charged_nano_usd = charged_nano_usd - 1 where request_id = (${OLDEST})`,
+	"a deleted row": `delete from usage_event where request_id = (${OLDEST})`,
+	"an additional row": copyOfOldest("settled_at"),
+	"a row with an earlier date than all others": copyOfOldest("'2020-01-01'"),
+	"usage moved to another account": `update usage_event set account_id = 'quiet' where request_id = (${OLDEST})`,
+	"a changed duration of a request": `update usage_event set duration_ms = 31 where request_id = (${OLDEST})`,
+	"a changed note of a ledger entry": "update ledger_entry set note = 'gift'",
+	"a changed amount of a ledger entry": "update ledger_entry set amount_nano_usd = amount_nano_usd + 1",
+	"a ledger entry with an earlier date than all others": `insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
 		values ('x', 'acc', 'adjustment', 5, 'x', 'x', '2020-01-01')`,
-	"a sealed lease that is gone": "delete from lease where sealed and budget_id = 'acc'",
-	"a sealed lease's sum": "update sealed_budget set spent_nano_usd = 1 where budget_id = 'key'",
+	"a deleted sealed lease": "delete from lease where sealed and budget_id = 'acc'",
+	"a changed sum of a sealed lease": "update sealed_budget set spent_nano_usd = 1 where budget_id = 'key'",
 };
 for (const [what, statement] of Object.entries(changes)) {
-	test(`the verification of seals finds ${what}`, () =>
+	test(`the verification of seals detects ${what}`, () =>
 		onBooks(async ({ seal, run, verify, broken }) => {
 			await seal();
 			await verify(1);
@@ -159,7 +159,7 @@ test("the verification of seals starts again an hour after its last start", () =
 		expect(await broken()).toEqual([SEALED]);
 	}));
 
-test("the verification of seals finds a row that was changed with its day's seal", () =>
+test("the verification of seals detects a row that was changed together with its seal", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -173,7 +173,7 @@ test("the verification of seals finds a row that was changed with its day's seal
 	}));
 
 for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
-	test(`the verification of seals finds a missing day: ${which}`, () =>
+	test(`the verification of seals detects a missing day: ${which}`, () =>
 		onBooks(async ({ seal, run, broken }) => {
 			await seal();
 			await run(`delete from sealed_day where day = (select ${which} from sealed_day)`);
@@ -221,7 +221,7 @@ test("the sealing job lets a late settlement replace a sealed request attested a
 		]);
 	}));
 
-test("no request is recorded in a closed day when the clock goes back", () =>
+test("no request is recorded in a closed day if the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// Simulates a day that was closed while the clock was ahead.
@@ -239,7 +239,7 @@ test("no request is recorded in a closed day when the clock goes back", () =>
 		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
 	}));
 
-test("the sealing job closes a day after an hour, once its transactions have ended", async () => {
+test("the sealing job closes a day an hour after its end if no old transaction is open", async () => {
 	const closed = async (end: string, margin: string) => {
 		const [row] = await db.statements<{ closed: boolean }>`
 			select books_closed(${end}::timestamptz, ${margin}::interval) as closed`;

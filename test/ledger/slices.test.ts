@@ -56,7 +56,7 @@ test("a grant that is missing in Postgres's reply is requested again", async () 
 	expect([await drawn, calls]).toEqual([null, 2]);
 });
 
-test("credit that is being returned cannot be spent even before the return is sent", async () => {
+test("credit that is being returned cannot be spent before the return is sent", async () => {
 	const { slices, state, calls, clock } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -137,7 +137,7 @@ test("all waiting requests learn that a cap period has ended or not begun", asyn
 	expect(await slices.draw(["b"], usd(10))).toBe(null);
 });
 
-test("a request waits for returns in transit before its refusal", async () => {
+test("a request is not refused before returns in transit have arrived", async () => {
 	const { slices, state, calls, holdReplies } = scriptedSlices(100);
 	await slices.draw(["b"], usd(10));
 	const arrive = holdReplies();
@@ -152,7 +152,7 @@ test("a request waits for returns in transit before its refusal", async () => {
 	expect(await drawn).toBe(null);
 });
 
-test("credit is drawn in advance, except while Postgres has none", async () => {
+test("credit is drawn in advance unless Postgres has none", async () => {
 	const { slices, state, calls, sliceOf } = scriptedSlices(1_000);
 	await slices.draw(["b"], usd(10));
 	const slice = sliceOf("b");
@@ -170,7 +170,7 @@ test("credit is drawn in advance, except while Postgres has none", async () => {
 	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
-test("waiting requests get credit in order of arrival, as far as it suffices", async () => {
+test("waiting requests get credit in order of arrival, as long as it suffices", async () => {
 	const { slices } = scriptedSlices(30);
 	const served: number[] = [];
 	const outcomes = await Promise.all(

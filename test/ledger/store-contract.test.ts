@@ -38,7 +38,7 @@ for (const [name, store] of suites) {
 		const give = (op: number, budget: string, amount: number, recall: number | null = null) =>
 			giving(budget, amount, { op: uuid(op), recall });
 
-		test("a grant is a fair part of the available credit and at least its minimum", async () => {
+		test("a grant is a fair part of the available credit and at least the minimum", async () => {
 			await live(store, "g");
 			const ledger = store.ledger("g", 1);
 			const amounts = async (...requests: ReturnType<typeof ask>[]) =>
@@ -54,7 +54,7 @@ for (const [name, store] of suites) {
 			]);
 		});
 
-		test("a repeated grant returns the amount of the first", async () => {
+		test("a repeated grant returns the first grant's amount", async () => {
 			const before = canonicalDump(await store.dump());
 			const [reply] = await store.ledger("g", 1).grant([ask(1, "acc", 800, 10, true)]);
 			expect(reply?.amount).toBe(usd(500));
@@ -93,7 +93,7 @@ for (const [name, store] of suites) {
 			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open 0"]);
 		});
 
-		test("a batch with charges above its lease or reservation is refused as a whole", async () => {
+		test("a batch with charges above its lease or reservation is refused completely", async () => {
 			const before = canonicalDump(await store.dump());
 			const fine = settledEvent("acc", "free", 1, { id: uuid(40) });
 			const tooMuch = settledEvent("acc", "free", 5_000, { id: uuid(41) });
@@ -104,7 +104,7 @@ for (const [name, store] of suites) {
 			expect(canonicalDump(await store.dump())).toEqual(before);
 		});
 
-		test("closing leases frees their rest once and makes later settlements late", async () => {
+		test("closing leases frees the unused credit once and makes later settlements late", async () => {
 			const ledger = store.ledger("g", 1);
 			await ledger.close();
 			const closed = canonicalDump(await store.dump());
@@ -121,7 +121,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 
-		test("a late settlement is paid from its own epoch's leases, not a live epoch's", async () => {
+		test("a late settlement is paid from leases of its epoch, not of a live epoch", async () => {
 			await store.budget("full", "account", "full", 0);
 			await store.budget("full-key", "key", "full", 70);
 			await store.book("full", "adjustment", 100, "full", false);
@@ -153,7 +153,7 @@ for (const [name, store] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
-		test("closing leases spares those with settlements still to come", async () => {
+		test("closing leases spares leases with settlements still to come", async () => {
 			await store.book("acc", "adjustment", 1_000, "kept", false);
 			await store.budget("kept", "account", "kept", 100);
 			await live(store, "keeps");
@@ -205,7 +205,7 @@ for (const [name, store] of suites) {
 			expect(await store.book("acc", "top_up", 400, "t", false)).toBeNumber();
 		});
 
-		test("a lease is open exactly while credit is left in it", async () => {
+		test("a lease is open as long as credit is left in it", async () => {
 			await store.book("acc", "adjustment", 1_000, "idle", false);
 			await live(store, "idle");
 			const ledger = store.ledger("idle", 1);
@@ -259,7 +259,7 @@ for (const [name, store] of suites) {
 			expect(await refusal(30, null, 89)).toMatchObject({ unanswered: 1 });
 		});
 
-		test("a grant from a contested budget is the minimum and answers the recall", async () => {
+		test("a grant from a contested budget is minimal and answers the recall", async () => {
 			const ledger = store.ledger("q", 1);
 			const [held] = await store.ledger("p", 1).grant([ask(90, "thin", 20, 3)]);
 			expect(held).toMatchObject({ amount: usd(3), contested: true });
@@ -301,7 +301,7 @@ for (const [name, store] of suites) {
 			expect(await store.attest("w", 1, 10)).toBe("1 true");
 		});
 
-		test("a fenced instance never renews its lease", async () => {
+		test("a fenced instance can never renew its lease", async () => {
 			const { heartbeats, fence } = store;
 			const epoch = await live(store, "slow");
 			const seq = await store.append("x");

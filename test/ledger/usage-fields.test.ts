@@ -30,7 +30,7 @@ test("each field of a usage event has a database column of its type", async () =
 	}
 });
 
-test("each field of a settled usage event is filled from its source", () => {
+test("each field of a settled usage event is filled from the field's source", () => {
 	const from = (known: string) =>
 		Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, usageField(name).known === known ? name : "wrong"]));
 	const event = settledEvent(

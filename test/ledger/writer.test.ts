@@ -69,7 +69,7 @@ test("the writer flushes settlements after the interval and then acknowledges th
 });
 
 test.each(["a call of hurry()", "a full batch"])(
-	"%s starts the writer's next flush, whenever the previous one ends",
+	"%s starts the writer's next flush, whenever the previous flush ends",
 	async (what) => {
 		const flushed: number[] = [];
 		for (let steps = 0; steps < 20; steps++) {
@@ -111,7 +111,7 @@ test("the writer flushes a full batch at once and running requests at their inte
 	]);
 });
 
-test("the writer acknowledges a settlement when its own batch is stored, not earlier", async () => {
+test("the writer acknowledges a settlement when its batch is stored, not earlier", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	const answers: ((answer: "ok" | Error) => void)[] = [];
 	state.flush = () =>
@@ -155,7 +155,7 @@ test("the writer repeats a failed flush with the same settlements", async () => 
 	expect(writer.queued()).toBe(0);
 });
 
-test("the writer sends a settlement that is always refused after the others", async () => {
+test("the writer sends a settlement that is always refused after other settlements", async () => {
 	const { settle, pass, acknowledged, state, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("bad")) throw new Error("a check was violated");
@@ -170,7 +170,7 @@ test("the writer sends a settlement that is always refused after the others", as
 	expect(acknowledged).toContain("bad");
 });
 
-test("the writer logs an outage at start and end and repeats the same batch", async () => {
+test("the writer logs an outage's start and end, and repeats the same batch", async () => {
 	const { settle, pass, flushes, state, logged, acknowledged } = build();
 	const outages = [
 		Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
@@ -194,7 +194,7 @@ test("the writer logs an outage at start and end and repeats the same batch", as
 	]);
 });
 
-test("the writer halves batches that time out, without logging an error", async () => {
+test("the writer halves batches that time out, and logs no error", async () => {
 	const { settle, pass, state, logged, acknowledged, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("locked")) throw new DatabaseTimeout("late");
@@ -207,7 +207,7 @@ test("the writer halves batches that time out, without logging an error", async 
 	expect(logged.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("the writer enlarges halved batches again after success", async () => {
+test("the writer enlarges halved batches after success", async () => {
 	const { settle, pass, flushes, state } = build({ batchMax: 8 });
 	let failures = 2;
 	state.flush = async () => {
@@ -219,7 +219,7 @@ test("the writer enlarges halved batches again after success", async () => {
 	expect(flushes.map(({ settled }) => settled.length)).toEqual([8, 4, 2, 2, 4, 8]);
 });
 
-test("the writer logs a repeated refusal as an error, and as the end of an outage", async () => {
+test("the writer logs a repeated refusal as an error, and that a refusal ends an outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;
 	state.flush = async (settled) => {
@@ -300,7 +300,7 @@ test("the writer records a request that a client awaits with the next flush", as
 	expect(known).toBe(true);
 });
 
-test("the writer drops an ended request unless a client awaits its record", async () => {
+test("the writer drops an ended request unless a client awaits the request's record", async () => {
 	const { writer, pass, flushes } = build();
 	let asked = 0;
 	let known = false;
@@ -329,7 +329,7 @@ test("the writer settles requests one by one as late when the leases are closed"
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test("the writer sets settlements with a locked row aside and retries them", async () => {
+test("the writer sets settlements with a locked row aside, and retries them", async () => {
 	const { settle, pass, acknowledged, state, writer, flushes } = build({ queueMax: 2 });
 	state.busy.add("account held");
 	settle("held");
@@ -359,7 +359,7 @@ test("the writer sets settlements with a locked row aside and retries them", asy
 	expect(flushes.at(-1)?.settled).toEqual(["held"]);
 });
 
-test("the writer's drain waits until Postgres has everything, and fails at a stop", async () => {
+test("the writer's drain ends once Postgres has everything, and fails at a stop", async () => {
 	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
 	for (const id of ["a", "b", "c"]) settle(id);
 	await writer.drain();
@@ -426,7 +426,7 @@ test("the writer settles charges as late if the database lost credit of the leas
 	writer.stop();
 });
 
-test("the writer's sendAgain tries again after locked rows and failed statements", async () => {
+test("the writer's sendAgain retries after locked rows and failed statements", async () => {
 	const { events, writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);

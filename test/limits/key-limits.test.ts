@@ -23,7 +23,7 @@ function setUp() {
 }
 
 describe("a limit of requests a minute", () => {
-	test("admits exactly its number at once and states when to retry", () => {
+	test("admits at once as many requests as it permits, and states when to retry", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			expect(enter(5)).toBeUndefined();
@@ -32,7 +32,7 @@ describe("a limit of requests a minute", () => {
 		expect(enter(5)).toBeGreaterThanOrEqual(1);
 	});
 
-	test("keeps counts until a quarter of a million keys are known", () => {
+	test("keeps the counts of up to a quarter of a million keys", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			enter(5);
@@ -51,7 +51,7 @@ describe("a limit of requests a minute", () => {
 		expect(enter(5)).toBeUndefined();
 	});
 
-	test("admits a retry after the stated time, not a second earlier", () => {
+	test("admits a retry at the stated time, not a second earlier", () => {
 		for (const perMinute of [1, 2, 5, 60]) {
 			for (const usedAfterMs of [0, 20_000, 59_000, 61_000, 90_000]) {
 				const { clock, enter } = setUp();
@@ -67,7 +67,7 @@ describe("a limit of requests a minute", () => {
 		}
 	});
 
-	test("admits at most twice its number in any minute, and its number in the long run", () => {
+	test("admits at most twice its number in a minute, and its number on average", () => {
 		const { clock, enter } = setUp();
 		let passed = 0;
 		for (let step = 0; step < 6_000; step++) {
@@ -79,7 +79,7 @@ describe("a limit of requests a minute", () => {
 	});
 
 	test.each([-45_000, -30_000, -25_000, -1_500, -400, 400, 1_500, 25_000, 30_000, 45_000])(
-		"admits requests within it although the wall clock is set by %i ms",
+		"admits requests within the limit although the wall clock is set by %i ms",
 		(stepMs) => {
 			const clock = createManualClock();
 			let setMs = 0;
@@ -94,7 +94,7 @@ describe("a limit of requests a minute", () => {
 	);
 
 	test.each([-900, -1, 0, 1, 900])(
-		"is granted only once a minute, although the clock is then set by %i ms",
+		"admits its number once a minute although the clock is then set by %i ms",
 		(apartMs) => {
 			const clock = createManualClock(60_000_000);
 			let setMs = 0;
@@ -146,7 +146,7 @@ describe("a limit of requests a minute", () => {
 		expect(enter(1)).toBeDefined();
 	});
 
-	test("counts each key separately, and nothing without a limit", () => {
+	test("counts each key separately, and counts nothing without a limit", () => {
 		const { limits, enter } = setUp();
 		for (let sent = 0; sent < 1_000; sent++) expect(enter(null)).toBeUndefined();
 		limits.enter("other", limitsOf(1, 1), 1);
@@ -155,7 +155,7 @@ describe("a limit of requests a minute", () => {
 });
 
 describe("a limit of concurrent requests", () => {
-	test("admits its number, and another request when one ends", () => {
+	test("admits its number of requests, and another request when one ends", () => {
 		const { limits, enter } = setUp();
 		expect(enter(null, 2)).toBeUndefined();
 		expect(enter(null, 2)).toBeUndefined();
@@ -186,7 +186,7 @@ describe("a limit of tokens a minute", () => {
 		return { clock, limits, enter, remaining };
 	}
 
-	test("counts a request at its highest token use until it ends, then at its real use", () => {
+	test("counts a request's highest token use until the request ends, then its real use", () => {
 		const { clock, limits, enter, remaining } = withTokens(1_000);
 		const [, enteredMs] = [enter(900), clock.monotonicMs()];
 		expect(remaining()).toBe(100);
@@ -200,7 +200,7 @@ describe("a limit of tokens a minute", () => {
 		[30_000, 1_000 - 50],
 		[90_000, 1_000 - 25],
 		[150_000, 1_000],
-	])("frees a request's unused tokens in the minute that counted them, %i ms later", (laterMs, left) => {
+	])("frees a request's unused tokens in the minute that counted them (%i ms later)", (laterMs, left) => {
 		const { clock, limits, enter, remaining } = withTokens(1_000);
 		const [, enteredMs] = [enter(900), clock.monotonicMs()];
 		clock.advance(laterMs);
@@ -209,7 +209,7 @@ describe("a limit of tokens a minute", () => {
 		expect(enter(left)).toBeUndefined();
 	});
 
-	test("refuses a request larger than itself as final, a smaller one until a stated time", () => {
+	test("refuses a request above the limit finally, and a smaller one until a stated time", () => {
 		const { clock, enter } = withTokens(100);
 		expect(enter(101)).toMatchObject({ isFinal: true, message: expect.stringContaining("up to 101") });
 		expect(enter(100)).toBeUndefined();
@@ -228,7 +228,7 @@ describe("a limit of tokens a minute", () => {
 		expect(remaining()).toBe(10);
 	});
 
-	test("applies to a repeated attempt of a request, unlike the other limits", () => {
+	test("applies to a repeated attempt of a request, unlike the limits of requests", () => {
 		const { limits } = setUp();
 		const both = { ...limitsOf(1, 1), tokensPerMinute: 100 };
 		limits.enter("key", both, 80);

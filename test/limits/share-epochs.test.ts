@@ -9,7 +9,7 @@ import { createShiftedClock, limitsOf, withInstances } from "./limits-world.ts";
 
 const { db, begin, storeOf, join } = await withInstances();
 
-test("a process that joins again keeps its request counts, unlike a namesake", async () => {
+test("a process that joins again keeps its counts; another with its name gets no share", async () => {
 	const clock = createShiftedClock(20);
 	let epoch = 1;
 	await begin("again", 1);
@@ -100,7 +100,7 @@ test.each(["rate", "running"] as const)(
 	},
 );
 
-test("request counts of another process with the same name are separate", async () => {
+test("another process with the same name has separate request counts", async () => {
 	const { say, process, held } = await epochsOf("twice");
 	const [one, other] = [process(), process()];
 	await say(1, "live");
@@ -117,7 +117,7 @@ test("request counts of another process with the same name are separate", async 
 	]);
 });
 
-test("a process counts the shares of its last 64 epochs, not of older ones", async () => {
+test("a process counts the shares of its last 64 epochs only", async () => {
 	const named: number[] = [];
 	const statements = ((strings, ...values) => {
 		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));

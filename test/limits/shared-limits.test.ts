@@ -12,8 +12,8 @@ const { db, cluster } = world;
 
 const storeOf = (instanceId: string, epoch = 1) => world.storeOf(instanceId, () => ({ epoch }));
 
-describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) => {
-	test("admits exactly its number from a burst on all instances", async () => {
+describe.each(LONG ? [1, 2, 4] : [1, 2])("a request limit shared by %d instances", (count) => {
+	test("admits exactly its number of requests from a burst on all instances", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 80 }, (_, place) => at(place).enter("key", 10));
 		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
@@ -26,7 +26,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a limit over %d instances", (count) =>
 		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
 	});
 
-	test("is fully available on another instance after two minutes without use", async () => {
+	test("is fully available on another instance after two minutes without requests", async () => {
 		const { clock, at } = await cluster(count, PATIENT_DIVISOR);
 		for (let round = 0; round < 2 * count; round++) {
 			let passed = 0;
@@ -126,7 +126,7 @@ describe("a client that alternates between instances", () => {
 	}
 
 	test.each(LONG ? [2, 3, 5] : [3])(
-		"stays within its limit in the long run after %d first uses at different times",
+		"stays within the limit on average after %d first uses at different times",
 		async (count) => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
@@ -136,7 +136,7 @@ describe("a client that alternates between instances", () => {
 		},
 	);
 
-	test("stays within its limit in the long run if the clock was set back", async () => {
+	test("stays within the limit on average if the clock was set back", async () => {
 		const members = await cluster(3);
 		// Sets the clock back to the start of a minute, at which every instance then starts a window.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
@@ -168,7 +168,7 @@ test("an instance without Postgres admits the rest of its share, then answers 50
 	expect(await at(0).enter("key", 40)).toBe(true);
 });
 
-test("a share whose grant was lost is usable on another instance later", async () => {
+test("a share whose grant was lost becomes usable on another instance later", async () => {
 	const { at } = await cluster(2, PATIENT_DIVISOR);
 	expect(await at(0).enter("key", 20, 20)).toBe(true);
 	while (at(0).limits.enter("key", limitsOf(20, 20), 1));
@@ -184,7 +184,7 @@ test("a share whose grant was lost is usable on another instance later", async (
 	expect(passed).toBe(20);
 });
 
-test("a dead instance's counts stay for two minutes, its running requests do not", async () => {
+test("a dead instance's counts apply for two minutes, its running requests do not", async () => {
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	expect(await at(1).enter("key", 5, 5)).toBe(false);
@@ -214,7 +214,7 @@ test("a change of the database's clock frees no share of a live instance", async
 	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead");
 });
 
-test("a stopping instance returns its shares except for what it has counted", async () => {
+test("a stopping instance returns its shares except the part already counted", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);
 	await at(0).limits.stop();
@@ -224,7 +224,7 @@ test("a stopping instance returns its shares except for what it has counted", as
 	expect(passed).toBe(16);
 });
 
-test("concurrent requests for a key's shares get no more than the limit", async () => {
+test("concurrent requests for shares of a key get no more than the limit", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {
 		const key = `key-${round}`;
@@ -241,7 +241,7 @@ test("concurrent requests for a key's shares get no more than the limit", async 
 	}
 });
 
-test("a request for a larger share than is free gets none; smaller ones still do", async () => {
+test("a request for more than the free part of a limit gets no share; less is granted", async () => {
 	await cluster(2);
 	const ask = (need: number, seq: number): readonly ShareRequest[] => [
 		{ key: "key", kind: "tokens", limit: 10, have: 0, need, seq },
@@ -251,7 +251,7 @@ test("a request for a larger share than is free gets none; smaller ones still do
 	expect(await storeOf("instance-1").hold(ask(4, 2))).toMatchObject([{ share: 4, free: 0 }]);
 });
 
-test("a request for a share that arrives after a newer one changes nothing", async () => {
+test("a request for a share that arrives after a newer request changes nothing", async () => {
 	await cluster(2);
 	const store = storeOf("instance-0");
 	await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 8, seq: 2 }]);
@@ -273,7 +273,7 @@ test("a request for a share whose row is locked is skipped", async () => {
 	expect(await store.hold([ask("held", 6)])).toHaveLength(1);
 });
 
-test("a lowered limit applies at once, and a raised one can be used at once", async () => {
+test("a lowered limit and a raised limit apply at once", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 4; sent++) await at(0).enter("key", 10);
 	expect(await at(0).enter("key", 4)).toBe(false);
@@ -284,18 +284,15 @@ test("a lowered limit applies at once, and a raised one can be used at once", as
 	expect(passed).toBe(8);
 });
 
-test.each(["rate", "running"])(
-	"requests from before a %s limit exists count from the first request under it",
-	async (kind) => {
-		const { all, at } = await cluster(2, PATIENT_DIVISOR);
-		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
-		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
-		// The first instance does not yet know the other instances' requests.
-		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
-		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
-		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
-	},
-);
+test.each(["rate", "running"])("requests from before a %s limit exists count once the limit is used", async (kind) => {
+	const { all, at } = await cluster(2, PATIENT_DIVISOR);
+	const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
+	for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
+	// The first instance does not yet know the other instances' requests.
+	expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
+	expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
+	for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
+});
 
 test("a lowered limit applies to all instances together", async () => {
 	const { clock, all } = await cluster(3, PATIENT_DIVISOR);

@@ -51,7 +51,7 @@ test("a share keeps its used part when it is returned", async () => {
 	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
 });
 
-test("a share returned as a statement ends is sent at once", async () => {
+test("a share returned while a statement ends is sent at once", async () => {
 	for (let steps = 0; steps < 12; steps++) {
 		const { shares, asks, holdReply } = build();
 		const [first, second] = ["first", "second"].map((key) => shares.obtain(key, "rate", () => 0));
@@ -89,7 +89,7 @@ test("a share returned during a draw stays returned after the draw's answer", as
 });
 
 test.each(["the limit was lowered", "the gate was closed"])(
-	"a grant of a share is not used if %s meanwhile, and the store is told",
+	"a granted share is reported as unused if %s before it arrived",
 	async (why) => {
 		const { shares, asks, state, clock, holdReply } = build();
 		const share = shares.obtain("key", "running", () => 1);
@@ -137,7 +137,7 @@ test.each(["a lowered limit", "a gate that was closed"])(
 	},
 );
 
-test("a failed return of a share is sent again", async () => {
+test("a return of a share that failed is sent again", async () => {
 	const { shares, asks, state } = build();
 	const share = shares.obtain("key", "running", () => 1);
 	share.amount = 4;
@@ -155,7 +155,7 @@ test("a failed return of a share is sent again", async () => {
 	expect(asks.length).toBe(2);
 });
 
-test("a share that the store skips is reported again once a tick", async () => {
+test("a share that the store skips is reported again once per tick", async () => {
 	const { shares, asks, state, clock } = build();
 	state.leftOut = "held";
 	const released = shares.obtain("held", "rate", () => 0);

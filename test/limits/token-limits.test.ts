@@ -29,7 +29,7 @@ async function post(secret: string, body: unknown, url = service.url) {
 	return { status: response.status, headers: response.headers, left, answer };
 }
 
-test("an answer has OpenAI's headers of the closest token limit after the request", async () => {
+test("an answer has OpenAI's headers for the token limit with the fewest tokens left", async () => {
 	const { secret, accountId } = await service.customer({ settings: { tokensPerMinute: 1_200 } });
 	const first = await post(secret, ask("one two three", { max_tokens: 100 }));
 	const used = first.answer.usage?.total_tokens as number;
@@ -54,7 +54,7 @@ test("an answer has OpenAI's headers of the closest token limit after the reques
 });
 
 test.each([1, 3])(
-	"a burst on %d instances uses up its tokens and then its credit, and no more",
+	"a burst on %d instances uses up exactly its token limit, then its credit",
 	async (gateways) => {
 		const size = ask("one two three", { max_tokens: 3 });
 		const probe = await post((await service.customer()).secret, size);

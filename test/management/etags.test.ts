@@ -14,7 +14,7 @@ const resources: readonly [path: string, changes: readonly object[]][] = [
 	[project, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
 ];
 
-test.each(resources)("of concurrent changes of %s with the same ETag, exactly one succeeds", async (path, changes) => {
+test.each(resources)("only one of concurrent changes of %s with one ETag succeeds", async (path, changes) => {
 	const read = await script.get(path);
 	const etag = read.headers.get("etag") ?? "";
 	expect(etag).toBe(`"${read.body.etag}"`);
@@ -35,7 +35,7 @@ test.each(resources)("of concurrent changes of %s with the same ETag, exactly on
 	expect([again.status, again.body.name]).toEqual([200, "after"]);
 });
 
-test("a change by another caller invalidates an ETag, use of the key does not", async () => {
+test("a change by another caller invalidates an ETag, and use of the key does not", async () => {
 	const read = (await script.get(`/keys/${keyId}`)).headers.get("etag") ?? "";
 	const ask = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
@@ -48,7 +48,7 @@ test("a change by another caller invalidates an ETag, use of the key does not", 
 	expect((await script.get(`/keys/${keyId}`)).body.concurrency).toBeNull();
 });
 
-test("If-Match `*` matches any state, a weak ETag none; an invalid ETag is refused", async () => {
+test("If-Match `*` matches every state, and a weak or invalid ETag is refused", async () => {
 	const { etag } = (await script.get(`/keys/${keyId}`)).body;
 	const by = (ifMatch: string) => script.send("PATCH", `/keys/${keyId}`, { name: "x" }, { "if-match": ifMatch });
 	expect((await by(`W/"${etag}"`)).status).toBe(412);

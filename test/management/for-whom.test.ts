@@ -51,7 +51,7 @@ test("an operator's key is listed without its secret; its changes are audited", 
 		expect((await ann.send("POST", PATH, body)).status).toBe(400);
 });
 
-test("a management key books for its creator, who cannot confirm its bookings", async () => {
+test("a management key books for its creator, who cannot confirm the key's bookings", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const { id, secret } = await keyOf(ann, ["credit:write", "credit:read"]);
 	const adjust = (usd: string) =>
@@ -76,7 +76,7 @@ test("a management key books for its creator, who cannot confirm its bookings", 
 	expect((await adjust("-900")).body).toMatchObject({ state: "pending" });
 });
 
-test("a management key cannot change an account of its creator", async () => {
+test("a management key cannot change an account of the key's creator", async () => {
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const { secret } = await keyOf(ann, ["credit:write", "accounts:write"]);
 	const adjustment = { account_id: own, amount_usd: "5", reason: "for myself" };
@@ -95,13 +95,13 @@ test("a management key cannot change an account of its creator", async () => {
 	expect(lifted.body).toMatchObject({ state: "active", name: "Lifted" });
 });
 
-test("a customer's session opens neither the management page nor its interface", async () => {
+test("a customer's session opens neither the management page nor the interface", async () => {
 	const customer = await signedUp(service);
 	expect((await customer.get(PATH)).status).toBe(403);
 	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");
 });
 
-test("many management requests of one network leave capacity to another network", async () => {
+test("many management requests of one network leave capacity to other networks", async () => {
 	const hanging = { statements: () => new Promise(() => {}), clock: systemClock, log: silentLog };
 	const keyMaker = { digest: createDigest("p".repeat(40)), serviceName: "tollgate" };
 	const parts = { ...hanging, keyMaker } as unknown as Parameters<typeof createManagement>[0];

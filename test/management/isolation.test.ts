@@ -78,14 +78,14 @@ async function refused(caller: string | undefined, status: number, code: string)
 	}
 }
 
-test("a missing, unknown or API key opens no management route", async () => {
+test("a missing key, an unknown key or an API key opens no management route", async () => {
 	await refused(undefined, 401, "missing_api_key");
 	await refused(secret, 401, "invalid_api_key");
 	await refused(newManagementSecret(service.app.config.serviceName), 401, "invalid_api_key");
 	await refused("tgm_anything", 401, "invalid_api_key");
 });
 
-test("made-up keys of many networks do not lock out a valid management key", async () => {
+test("invented keys from many networks do not lock out a valid management key", async () => {
 	const route = routes.find(({ method }) => method === "GET") as ManagementRoute;
 	const { secret: used } = await managementClient(service);
 	expect((await call(used, route)).status).toBe(200);
@@ -130,7 +130,7 @@ test("each scope opens only its own routes", async () => {
 	}
 });
 
-test("a revoked or expired key, or one of a former operator, opens no route", async () => {
+test("a management key that is revoked, expired or of a former operator opens no route", async () => {
 	const [revoked, expired] = [
 		await managementClient(service),
 		await managementClient(service, { expiresAtMs: Date.now() - 60_000 }),
@@ -155,7 +155,7 @@ test("guesses of a management key by an address are limited; a valid key still w
 	expect((await call(good, self, "10.8.0.1")).status).toBe(200);
 });
 
-test("a management key whose right ends while the body is read changes nothing", async () => {
+test("a management key whose right ends while a body is read changes nothing", async () => {
 	const client = await managementClient(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const text = JSON.stringify({ email });
@@ -189,7 +189,7 @@ test("a management key whose right ends while the body is read changes nothing",
 	expect(await service.db.sql`select 1 from account where email = ${email}`).toHaveLength(0);
 });
 
-test("unknown management paths get 404, other methods a 405 with the allowed ones", async () => {
+test("an unknown management path gets 404, a wrong method 405 with the allowed methods", async () => {
 	const client = await managementClient(service);
 	for (const path of [
 		"",

@@ -24,7 +24,7 @@ async function whole(path: string, between: () => Promise<unknown> = async () =>
 	}
 }
 
-test("a list has each account and key once although others are created meanwhile", async () => {
+test("a list has each account and key once although others are created during paging", async () => {
 	const accounts: string[] = [];
 	for (let n = 0; n < 5; n++) accounts.unshift(await service.account({ credit: null }));
 	const [accountId = ""] = accounts;
@@ -58,7 +58,7 @@ test("projects are each listed once while others are created; the 1,001st is ref
 	expect([(await make("the last")).status, (await make("one more")).status]).toEqual([200, 409]);
 });
 
-test("only members of the account can join a project, each once", async () => {
+test("only members of an account can join its project, and only once", async () => {
 	const { accountId } = await service.customer();
 	const project = (await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id;
 	const [userId, stranger] = [await memberOf(service, accountId), await memberOf(service, await service.account())];
@@ -100,7 +100,7 @@ test("only members of the account can join a project, each once", async () => {
 	expect((await script.get(path)).body.data).toEqual([]);
 });
 
-test("an archived project can be read, not changed, nor seen by another account", async () => {
+test("an archived project can be read, but not changed, nor seen by another account", async () => {
 	const [one, other] = [await service.customer(), await service.customer()];
 	const { id } = (await script.send("POST", `/accounts/${one.accountId}/projects`, { name: "p" })).body;
 	const moved = await script.send("PATCH", `/keys/${other.keyId}`, { project_id: id });
@@ -197,7 +197,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		expect([query, (await script.get(`/usage?${query}`)).body.error?.param]).toEqual([query, param]);
 });
 
-test("the served catalogue has a digest that changes with its rates", async () => {
+test("the management interface's catalogue has a digest that changes with its rates", async () => {
 	const digest = async () => (await script.get("/catalog")).body;
 	const before = await digest();
 	expect(before).toMatchObject({ in_agreement: true, models: 1 });
@@ -207,7 +207,7 @@ test("the served catalogue has a digest that changes with its rates", async () =
 	await service.serve(chatModel({ url: upstream.url, dialect: "vllm" }));
 });
 
-test("each key setting accepts its bounds; beyond them the error names the field", async () => {
+test("each key setting accepts its bounds, and an error beyond them names the field", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const bounds: Readonly<Record<string, { readonly good: readonly unknown[]; readonly bad: readonly unknown[] }>> = {

@@ -106,7 +106,7 @@ test("a client_token stays valid if the database's clock is set forward", async 
 	expect(await ask("two", 0)).toBe("two");
 });
 
-test("a repeated creation completes one that was interrupted after it began", async () => {
+test("a repeated creation completes a creation that was interrupted after it began", async () => {
 	const body = { account_id: accountId, name: "interrupted", client_token: "interrupted" };
 	const { body: made } = await script.send("POST", "/keys", body);
 	await sql`delete from budget where id = ${made.id}`;
@@ -131,7 +131,7 @@ test("a key rotation repeated with its client_token returns the same secret", as
 	expect((await rotate("another-token")).status).toBe(409);
 });
 
-test("a credit adjustment requires a client_token and is booked once for it", async () => {
+test("a credit adjustment requires a client_token, which books it once", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const body = { account_id: accountId, amount_usd: "12.5", reason: "goodwill" };
 	const bare = await script.send("POST", "/credit-adjustments", body);
@@ -146,7 +146,7 @@ test("a credit adjustment requires a client_token and is booked once for it", as
 	expect((await script.send("POST", "/credit-adjustments", other)).status).toBe(409);
 });
 
-test("promotional credit has its last day and is shown separately", async () => {
+test("promotional credit has a last day and is shown separately", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const day = new Date(Date.now() + 24 * 3_600_000).toISOString().slice(0, 10);
 	const body = { account_id: accountId, amount_usd: "7.5", reason: "a campaign", client_token: "campaign" };

@@ -32,7 +32,7 @@ test("whole cents of an amount are computed exactly", () => {
 	);
 });
 
-test("amounts that are out of range of whole cents throw", () => {
+test("amounts outside the range of whole cents throw", () => {
 	for (const cents of [900_719_926, -900_719_926, Number.NaN])
 		expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
 });

@@ -20,7 +20,7 @@ function nanoOfText(text: string): bigint {
 	return BigInt(`${sign}${whole}${fraction}`) * 10n ** BigInt(9 - places);
 }
 
-test("the JSON number is exactly the amount", () => {
+test("the JSON number equals the amount exactly", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const [, text = ""] = /^\{"cost":(.*)\}$/.exec(JSON.stringify({ cost: jsonUsd(nanoUsd(value)) })) ?? [];
@@ -30,7 +30,7 @@ test("the JSON number is exactly the amount", () => {
 	);
 });
 
-test("the JSON number is read back as the same amount", () => {
+test("the JSON number is parsed back to the same amount", () => {
 	fc.assert(
 		fc.property(
 			fc.nat(2 ** 21).chain((usd) => fc.nat(999_999_999).map((nano) => usd * 1e9 + nano)),

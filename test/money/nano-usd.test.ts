@@ -57,7 +57,7 @@ test("amounts add, subtract and compare exactly", () => {
 });
 
 describe("a cost", () => {
-	test("is ⌈Σ units × rate ÷ 1000⌉, or undefined above the range", () => {
+	test("is ⌈Σ units × rate ÷ 1000⌉, or undefined if it is out of range", () => {
 		fc.assert(
 			fc.property(lines, (of) => {
 				const exact = (picoOf(of) + 999n) / 1000n;
@@ -69,7 +69,7 @@ describe("a cost", () => {
 		);
 	});
 
-	test("is exact around 2^53", () => {
+	test("is exact near 2^53", () => {
 		const near = fc
 			.tuple(fc.integer({ min: 1, max: 2 ** 26 }), fc.integer({ min: -3, max: 3 }))
 			.map(([units, off]) => ({ units, rate: (Math.floor(2 ** 53 / units) + off) as PicoUsdPerUnit }));
@@ -86,7 +86,7 @@ describe("a cost", () => {
 		expect(costNanoUsd([third, third, third]) as number).toBe(1);
 	});
 
-	test("of 0 is 0, and of the least amount one nano-dollar", () => {
+	test("of 0 is 0, and of the smallest amount is one nano-dollar", () => {
 		expect(costNanoUsd([]) as number).toBe(0);
 		expect(costNanoUsd([{ units: 1, rate: 1 as PicoUsdPerUnit }]) as number).toBe(1);
 	});
@@ -98,7 +98,7 @@ describe("a cost", () => {
 });
 
 describe("the affordable units", () => {
-	test("are the most that fit in the budget with the fixed cost", () => {
+	test("are the most units that fit into the budget together with the fixed cost", () => {
 		fc.assert(
 			fc.property(amount, lines, rate, (budget, fixed, each) => {
 				const left = BigInt(budget) * 1000n - picoOf(fixed);
@@ -115,7 +115,7 @@ describe("the affordable units", () => {
 		);
 	});
 
-	test("cost no more than the budget, and one more unit costs more", () => {
+	test("cost no more than the budget, and one unit more costs more", () => {
 		const small = fc.nat(1_000_000);
 		fc.assert(
 			fc.property(small, small, fc.integer({ min: 1, max: 5_000 }), (budget, prompt, each) => {
@@ -159,7 +159,7 @@ describe("an amount", () => {
 		expect(parseUsd("9".repeat(400))).toBeUndefined();
 	});
 
-	test("throws unless it is a safe integer", () => {
+	test("throws if the number is not a safe integer", () => {
 		expect(() => addUsd(MAX_NANO_USD, nanoUsd(1))).toThrow();
 		expect(() => subUsd(nanoUsd(-Number.MAX_SAFE_INTEGER), nanoUsd(1))).toThrow();
 		expect(() => nanoUsd(0.1)).toThrow();

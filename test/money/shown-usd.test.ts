@@ -10,7 +10,7 @@ const shown = (show: (amount: ReturnType<typeof nanoUsd>) => string, cases: read
 	expect(cases.map(([amount]) => [amount, show(nanoUsd(amount))])).toEqual(cases.map((one) => [...one]));
 
 describe("a displayed amount", () => {
-	test("has two decimals from one dollar on, and four or more below", () => {
+	test("has two decimals from one dollar on, and at least four below", () => {
 		shown(showUsd, [
 			[0, "$0.00"],
 			[1, "$0.000000001"],
@@ -37,7 +37,7 @@ describe("a displayed amount", () => {
 		);
 	});
 
-	test("keeps every digit in its exact form", () => {
+	test("keeps every digit if exact digits are requested", () => {
 		shown(showUsdExact, [
 			[1, "$0.000000001"],
 			[1_500_000_000, "$1.50"],
@@ -71,7 +71,7 @@ test("shows all digits of a rate", () => {
 	expect(each).toEqual(["$0.006", "$0.000000000001", "$5,000.00"]);
 });
 
-test("shows the exact cost of a bill's line", () => {
+test("shows the exact cost of a line of a bill", () => {
 	expect(showLineCost({ units: 3, rate: 333 as PicoUsdPerUnit })).toBe("$0.000000000999");
 	expect(showLineCost({ units: 2 ** 31, rate: 1_000_001 as PicoUsdPerUnit })).toBe("$2,147.485795483648");
 	expect(showLineCost({ units: 2 ** 31, rate: 4_000_000_000_001 as PicoUsdPerUnit })).toBe(

@@ -126,7 +126,7 @@ describe("the environment in the manifests", () => {
 		});
 	});
 
-	test("sets trace variables only with a collector", () => {
+	test("sets trace variables only if there is a collector", () => {
 		const block = /\{\{- with \.Values\.traces\.endpoint \}\}([\s\S]*?)\{\{- end \}\}/.exec(statefulSet)?.[1] ?? "";
 		expect([...statefulSet.matchAll(/OTEL_\w+/g)].map(([name]) => name)).toEqual(
 			[...block.matchAll(/OTEL_\w+/g)].map(([name]) => name),
@@ -134,7 +134,7 @@ describe("the environment in the manifests", () => {
 		expect(block).toContain("OTEL_EXPORTER_OTLP_ENDPOINT");
 	});
 
-	test("includes every required secret in Compose's secrets file, and no other", () => {
+	test("includes all required secrets in Compose's secrets file, and no other secret", () => {
 		const asked = [...read("compose/compose.yaml").matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name as string);
 		const mounted = Object.values(compose.secrets as Record<string, { environment: string }>);
 		const needed = new Set([...asked, ...mounted.map(({ environment }) => environment)]);
@@ -167,7 +167,7 @@ describe("the container image", () => {
 		for (const [, service] of instances) expect(String(service.image)).toEndWith(`:-tollgate:${packageJson.version}}`);
 	});
 
-	test("has a journal volume whose name differs per Compose instance", () => {
+	test("has a journal volume whose name differs for each Compose instance", () => {
 		const volumes = instances.map(([, service]) =>
 			(service.volumes as string[]).filter((volume) => volume.endsWith(`:${image.env.DATA_DIR}`)).join(),
 		);
@@ -196,7 +196,7 @@ describe("a stop in the manifests", () => {
 		expect(statefulSet).toContain("preStop: { sleep: { seconds: {{ .Values.leaveSeconds }} } }");
 	});
 
-	test("signals only the parent process; a reload sends SIGUSR2", () => {
+	test("signals only the parent process, and a reload sends SIGUSR2", () => {
 		expect(unit).toMatch(/^KillMode=mixed$/m);
 		expect(unit).toMatch(/^ExecReload=\/bin\/kill -USR2 \$MAINPID$/m);
 	});
@@ -215,7 +215,7 @@ describe("endpoints in the manifests", () => {
 		expect(at(container, "ports", 0)).toEqual({ name: "http", containerPort: Number(image.env.PORT) });
 	});
 
-	test("use existing paths, and the autoscaler an existing metric", async () => {
+	test("use existing paths, and the autoscaler uses an existing metric", async () => {
 		const upstream = withUpstream();
 		const token = "t".repeat(32);
 		const service = await withService({ models: chatModel({ url: upstream.url }), env: { METRICS_TOKEN: token } });
@@ -235,7 +235,7 @@ describe("endpoints in the manifests", () => {
 		expect(text).toContain(`\n${at(metric, "name")}{${label}="${value}"} `);
 	});
 
-	test("use the metrics token and the job name of the alerts", () => {
+	test("use the metrics token, and the job name that the alerts use", () => {
 		expect(at(prometheus, "scrape_configs", 0, "job_name")).toBe("tollgate");
 		expect(at(prometheus, "scrape_configs", 0, "authorization", "credentials_file")).toBe("/run/secrets/metrics_token");
 		expect(at(compose, "secrets", "metrics_token", "environment")).toBe("METRICS_TOKEN");

@@ -78,7 +78,7 @@ async function command(...args: string[]) {
 	return JSON.parse(out);
 }
 
-test("the binary has a version with its commit, checks catalogues and migrates", async () => {
+test("the binary prints a version with its commit, checks catalogues and migrates", async () => {
 	const { version, commit } = await command("version");
 	// An existing binary may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
@@ -87,7 +87,7 @@ test("the binary has a version with its commit, checks catalogues and migrates",
 	expect(await command("migrate")).toEqual({ applied: [] });
 });
 
-test("the binary without a database or production secrets names the settings", async () => {
+test("the binary without a database or production secrets names the missing settings", async () => {
 	for (const [name, message] of [
 		["DATABASE_URL", "set DATABASE_URL"],
 		["KEY_PEPPER", "KEY_PEPPER is required in production"],

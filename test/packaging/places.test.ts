@@ -197,12 +197,12 @@ function homeOf(as: Place["as"]): Place {
 }
 
 // As root, the next test covers this case under stricter conditions.
-test.if(LONG || !IS_ROOT)("start, test or build works in a private home with a long, unusual path", async () => {
+test.if(LONG || !IS_ROOT)("start, test or build works in a private home folder with a long, unusual path", async () => {
 	const home = homeOf("user");
 	await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
 });
 
-test.if(IS_ROOT)("start works for root in a private home, with Postgres as another user", async () => {
+test.if(IS_ROOT)("start works for root in a private home folder, with Postgres as another user", async () => {
 	const home = homeOf("root");
 	await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
 });

@@ -49,7 +49,7 @@ test("the console shows what the gateway serves, and its playground works", asyn
 	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
 });
 
-test("the management interface is only on the console, as the gateway's 404 says", async () => {
+test("the management interface is only on the console, and the gateway's 404 says so", async () => {
 	const at = async (url: string) => {
 		const response = await fetch(`${url}/v1/management/accounts`);
 		return [response.status, (await response.json()).error];
@@ -59,7 +59,7 @@ test("the management interface is only on the console, as the gateway's 404 says
 	expect((await at(gateway.url))[1].message).toContain("console");
 });
 
-test("a gateway's error says that a base URL without /v1 is incomplete", async () => {
+test("a gateway's error names the missing /v1 in a base URL", async () => {
 	const answer = await fetch(`${gateway.url}/chat/completions`, { method: "POST", body: "{}" });
 	expect([answer.status, (await answer.json()).error.message]).toEqual([404, expect.stringContaining("ends with /v1")]);
 });
@@ -77,7 +77,7 @@ test("each plane serves only its own paths", async () => {
 	}
 });
 
-test("the log warns once of an unknown proxy and names the setting", async () => {
+test("the log warns once of an unknown proxy, and names the setting", async () => {
 	for (const [served, path] of [
 		[gateway, "/v1/models"],
 		[people, "/v1/management/accounts"],
@@ -103,7 +103,7 @@ test("an HTTP/1.0 probe without Host is answered, other requests without it are 
 	}
 });
 
-test("a password is stored as scrypt with its own salt, 32 MB per guess", async () => {
+test("a password is stored as scrypt with a separate salt and 32 MB per guess", async () => {
 	const rows = await database.sql<{ password: string }[]>`select password from auth_account where password is not null`;
 	expect(rows.length).toBe(2);
 	for (const { password } of rows) {

@@ -65,7 +65,7 @@ test("the console gets the client address that the gateway determined", async ()
 		expect([name, seen.get(name)]).toEqual([name, undefined]);
 });
 
-test("an answer is forwarded with status, cookies, encoding and bytes unchanged", async () => {
+test("an answer is forwarded with unchanged status, cookies, encoding and bytes", async () => {
 	const packed = Bun.gzipSync("hello");
 	const { url } = front((request) => {
 		if (new URL(request.url).pathname === "/away") return Response.redirect("/elsewhere", 302);
@@ -148,7 +148,7 @@ test("a stream is forwarded event by event and ends when its client leaves", asy
 	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
 });
 
-test("a client's disconnect before the answer ends the request at the console", async () => {
+test("a client's disconnect before the answer ends the console's request", async () => {
 	const [asked, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url } = front(async (request) => {
 		request.signal.addEventListener("abort", () => left.resolve());
@@ -203,7 +203,7 @@ test("without a console, browser pages retry themselves and programs get a 503",
 	expect(door.problem()).toContain("console");
 });
 
-test("the gateway forwards requests again once a console listens", async () => {
+test("the gateway forwards requests again when a console listens again", async () => {
 	const { url, door, open } = front();
 	expect((await fetch(url)).status).toBe(503);
 	expect(door.problem()).toBeDefined();
@@ -212,7 +212,7 @@ test("the gateway forwards requests again once a console listens", async () => {
 	expect(door.problem()).toBeUndefined();
 });
 
-test("a new console takes the socket while the old one finishes its requests", async () => {
+test("a new console takes the socket while the old console finishes its requests", async () => {
 	const [inHand, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url, open } = front(async () => {
 		inHand.resolve();
@@ -227,7 +227,7 @@ test("a new console takes the socket while the old one finishes its requests", a
 	expect(await (await slow).text()).toBe("old");
 });
 
-test("in a flood the service drops the oldest requests of the busiest network", async () => {
+test("the gateway drops the oldest requests of the busiest network in a flood", async () => {
 	const service = await withService({});
 	const send = (address: string) =>
 		service.app.people.handle({ request: new Request("http://service/none"), address, setIdleTimeout() {} });

@@ -100,7 +100,7 @@ function serveBehindLongWays(hostname: string) {
 test
 	.if(process.platform === "linux")
 	.each([["::", "127.0.0.1"], ...(LONG ? [["127.0.0.1", "127.0.0.1"] as const, ["::1", "::1"] as const] : [])])(
-	"who is half-way in at %s when the door is shut, from %s, is served, though his way is longer than to and fro in a data centre",
+	"a client that is connecting when %s stops listening is served, from %s",
 	async (hostname, host) => {
 		const server = serveBehindLongWays(hostname);
 		const { promise: first, resolve } = Promise.withResolvers<string>();

@@ -28,7 +28,7 @@ function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: 
 	return createGatewayHealth({ ...rest, books } as never);
 }
 
-test("the age of the last books check is measured by Postgres's clock", async () => {
+test("the age of the last books check is measured with Postgres's clock", async () => {
 	const db = await withDatabase();
 	await db.sql`insert into reconciliation_run (id, at, ok, by, checks) values ('rec_1', now() - interval '59 minutes', true, 'timer', '[]')`;
 	for (const aheadMs of [-DAY_MS, 0, DAY_MS]) {
@@ -45,7 +45,7 @@ test("the age of the last books check is measured by Postgres's clock", async ()
 	}
 });
 
-test("`/readyz` names a pooler that changes to transaction mode", async () => {
+test("`/readyz` names a pooler that switches to transaction mode", async () => {
 	const db = await withDatabase();
 	const mode = { byTransaction: false };
 	const pooler = startFakePooler(db.url, mode);

@@ -12,7 +12,7 @@ import { waitFor } from "../support/wait.ts";
 testsMayTake(60_000);
 
 // In the short run, `cli/supervise.test.ts` covers a console that ends after the gateways.
-test.if(LONG)("a stopping gateway answers a slow console's last query", async () => {
+test.if(LONG)("a stopping gateway answers the last query of a console that stops slowly", async () => {
 	const database = await withDatabase();
 	const upstream = withUpstream("vllm");
 	const { environment } = serviceFolder(database, upstream.url);

@@ -68,7 +68,7 @@ async function kill(pid: number): Promise<void> {
 	await waitFor(() => !isRunning(pid), "its end");
 }
 
-test("each process gets the secrets that it needs, and no other", () => {
+test("each process gets only the secrets that it needs", () => {
 	const [gateway, console] = [environmentOf(gatewayPid()), environmentOf(consolePid())];
 	for (const [name, value] of Object.entries(OF_CONSOLE)) {
 		expect([name, console[name]]).toEqual([name, value]);
@@ -138,7 +138,7 @@ const figures = async (name: string) => {
 	return text.split("\n").filter((line) => line.includes(name) && !line.startsWith("#"));
 };
 
-test("metrics include each process's loop lag; clients cannot read one process's", async () => {
+test("metrics include each process's loop lag, which clients cannot read per process", async () => {
 	let told: string[] = [];
 	// The metrics omit a process that does not answer in time, so the test tries again.
 	await waitFor(async () => {
@@ -155,7 +155,7 @@ test("metrics include each process's loop lag; clients cannot read one process's
 	expect(await asked.text()).not.toContain("process_");
 });
 
-test("a hanging console does not delay inference", async () => {
+test("a hanging console does not delay inference requests", async () => {
 	const pid = consolePid();
 	process.kill(pid, "SIGSTOP");
 	try {
@@ -193,7 +193,7 @@ test.if(LONG)("a console that hangs is replaced while inference continues", asyn
 	expect(consolePid()).not.toBe(hung);
 });
 
-test("inference continues after kill -9 of the console, which restarts", async () => {
+test("inference continues after kill -9 of the console, which is restarted", async () => {
 	const old = consolePid();
 	upstream.next(
 		reply()
@@ -249,7 +249,7 @@ test("the console finds the new gateway after kill -9 of the gateway", async () 
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to see it");
 });
 
-test("a playground chat streams through both planes and ends with its client", async () => {
+test("a playground chat streams through both planes, and ends when its client leaves", async () => {
 	const before = upstream.requests.length;
 	upstream.next(
 		reply()
@@ -271,7 +271,7 @@ test("a playground chat streams through both planes and ends with its client", a
 	await upstream.waitForAbort(before + 1);
 });
 
-test("a gateway's internal address refuses requests without this run's token", async () => {
+test("a gateway's internal address refuses requests without the current run's token", async () => {
 	const { RUN_DIR = "" } = environmentOf(gatewayPid());
 	expect(readdirSync(RUN_DIR).toSorted()).toEqual(["console.sock", "gateway-1.sock"]);
 	const knock = (path: string, headers: Record<string, string> = {}) =>
@@ -301,7 +301,7 @@ test("a sign-in records the client address that the gateway determined", async (
 	expect(session?.ip_address).toMatch(/^10\.0\./);
 });
 
-test("workers end with their parent, return credit and print only log lines", async () => {
+test("workers end with their parent, return their credit and print only log lines", async () => {
 	const pids = [gatewayPid(), consolePid()];
 	served.kill("SIGKILL");
 	await waitFor(() => !pids.some(isRunning), "the workers to end", 30_000);

@@ -35,7 +35,7 @@ test("the run folder is in the temporary directory if DATA_DIR's path is too lon
 	await server.stop(true);
 });
 
-test("a process removes only run folders of processes that were killed", () => {
+test("a process removes only run folders whose processes were killed", () => {
 	const ended = Bun.spawnSync(["true"]).pid;
 	const [dead, ours, stranger] = [`tollgate-${ended}-abcdef`, `tollgate-${process.ppid}-abcdef`, "something-else"];
 	for (const name of [dead, ours, stranger]) mkdirSync(join(folder, "run", name), { recursive: true });
@@ -44,7 +44,7 @@ test("a process removes only run folders of processes that were killed", () => {
 	expect([dead, ours, stranger].map((name) => existsSync(join(folder, "run", name)))).toEqual([false, true, true]);
 });
 
-test("a process lists gateways' sockets and replaces the socket of a dead gateway", async () => {
+test("a process lists gateways' sockets, and replaces the socket of a dead gateway", async () => {
 	const runDir = makeRunDir(folder);
 	atEnd(() => removeRunDir(runDir));
 	expect(gatewaySockets(join(runDir, "none"))).toEqual([]);

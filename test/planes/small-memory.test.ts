@@ -8,7 +8,7 @@ const memory = spyOn(process, "constrainedMemory").mockReturnValue(256 * MB);
 const { service } = await withChat();
 memory.mockRestore();
 
-test("a request body too large for the memory is refused while others are served", async () => {
+test("a request body too large for the memory is refused while other requests succeed", async () => {
 	const [large, small] = [await service.customer(), await service.customer()];
 	const answer = await service.chat(large.secret, ask("x".repeat(17 * MB)));
 	const { status, error } = await errorOf(answer);

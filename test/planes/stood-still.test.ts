@@ -19,7 +19,7 @@ upstream.always(() =>
 
 /** Pauses the gateway in the first or in the second period of the silence limit. */
 test.each([...(LONG ? ["word2"] : []), "word45"])(
-	"a stream continues after its gateway was paused at %s longer than the time limit",
+	"a stream continues after its gateway was paused at %s for longer than the limit",
 	async (word) => {
 		const product = await withProduct({
 			models: chatModel({ url: upstream.url }),

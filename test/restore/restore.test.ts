@@ -137,7 +137,7 @@ const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || ke
 
 // Only in the long run: the short one keeps the journals. `chaos/journal-modes.test.ts` attests lost ones.
 describe.if(LONG)("a restore with lost journals", () => {
-	test("loses exactly the requests acknowledged after the end of the database log", async () => {
+	test("loses exactly the requests acknowledged after the last restored transaction", async () => {
 		placeJournals(false);
 		await backup.restoreTo(postgres);
 		expect(await missing(whole([...inBackup, ...inLog]))).toEqual([]);

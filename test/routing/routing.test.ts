@@ -22,7 +22,7 @@ function compare(seed: number, cell: Cell, names: readonly PolicyName[] = NAMES,
 	return { of, byMean: [...names].sort((one, other) => of(one).mean - of(other).mean) };
 }
 
-test.each([1, 2])("routing by one gateway comes close to an all-knowing router (seed %d)", (seed) => {
+test.each([1, 2])("routing by one gateway is almost as good as by an all-knowing router (seed %d)", (seed) => {
 	const { of, byMean } = compare(seed, BUSY);
 	expect(byMean.slice(0, 3)).toEqual(["oracle", "product", "llm-d"]);
 	expect(of("former").load).toBeGreaterThan(0.5);
@@ -32,7 +32,7 @@ test.each([1, 2])("routing by one gateway comes close to an all-knowing router (
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("routing near saturation beats an all-knowing but greedy router", () => {
+test("routing near saturation beats a router that is all-knowing but greedy", () => {
 	const { of } = compare(1, { ...BUSY, speed: 2.7 }, ["oracle", "product"]);
 	expect(of("product").mean).toBeLessThan(0.9 * of("oracle").mean);
 });
@@ -47,7 +47,7 @@ test("only an all-knowing router beats routing by four gateways", () => {
 	expect(of("product").imbalance).toBeLessThan(1.2);
 });
 
-test("routing is no worse than least busy if prompts share no beginning", () => {
+test("routing is no worse than least-busy routing if prompts share no prefix", () => {
 	const { of } = compare(4, { ...BUSY, speed: 1.5 }, ["least busy", "product"], withoutSharedPrefixes(trace));
 	expect(of("product").mean).toBeLessThan(1.02 * of("least busy").mean);
 	expect(of("product").p99).toBeLessThan(1.02 * of("least busy").p99);

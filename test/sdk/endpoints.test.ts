@@ -44,7 +44,7 @@ describe.each(CLIENTS)("OpenAI's client %s", (_, Client) => {
 
 	const file = () => new File([wavOf(3)], "talk.wav");
 
-	test("reads completions, whole and streamed", async () => {
+	test("reads completions, streamed or not", async () => {
 		const whole = await client.completions.create({ model: "acme/text", prompt: ["a b", "c"], n: 2, logprobs: 1 });
 		expect(whole.choices.map((choice) => choice.index)).toEqual([0, 1, 2, 3]);
 		expect(whole.choices[3]?.text).toBe(" one two three");
@@ -101,7 +101,7 @@ describe.each(CLIENTS)("OpenAI's client %s", (_, Client) => {
 		expect([heard, done]).toEqual(["Hello there, big world.", "Hello there, big world."]);
 	});
 
-	test("throws its own error classes and retries no final error", async () => {
+	test("throws its own error classes, and retries no final error", async () => {
 		let calls = 0;
 		const counting = (...args: Parameters<typeof fetch>) => {
 			// Counts only requests to the service, because the client also calls `fetch` to test for form support.
@@ -124,7 +124,7 @@ describe.each(CLIENTS)("OpenAI's client %s", (_, Client) => {
 		expect(upstream.requests.length).toBe(before);
 	});
 
-	test("is charged for each request at its price", async () => {
+	test("is charged the price of each request", async () => {
 		await service.settled();
 		const rows = await service.usage(accountId);
 		expect(new Set(rows.map((row) => row.endpoint))).toEqual(

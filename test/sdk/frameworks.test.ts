@@ -26,7 +26,7 @@ const provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.
 const common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
 const langChain = new ChatOpenAI({ model: "chat", ...common });
 
-test("the AI SDK reads text and usage, whole and streamed", async () => {
+test("the AI SDK reads text and usage, streamed or not", async () => {
 	const whole = await generateText({ model: provider("chat"), prompt: "hello there" });
 	expect(whole.text).toBe("echo: hello there");
 	expect(whole.finishReason).toBe("stop");
@@ -87,7 +87,7 @@ test("the AI SDK reads an error in a stream as an error part", async () => {
 	expect(errors).toHaveLength(1);
 });
 
-test("LangChain reads a chat with its usage, whole and streamed", async () => {
+test("LangChain reads a chat with its usage, streamed or not", async () => {
 	const answer = await langChain.invoke("hello there");
 	expect(answer.content).toBe("echo: hello there");
 	expect(answer.usage_metadata).toMatchObject({ input_tokens: 5, output_tokens: 3, total_tokens: 8 });

@@ -82,7 +82,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.headers.get("authorization")).toBeNull();
 		});
 
-		test("runs tools to the final answer, and each step is charged", async () => {
+		test("runs tools up to the final answer, and each step is charged", async () => {
 			const { accountId, secret } = await service.customer();
 			for (const stream of [false, true]) {
 				upstream.next(reply().toolCall("weather", { city: "Paris" }), reply().text("It is sunny."));
@@ -111,7 +111,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await service.usage(accountId)).toHaveLength(4);
 		});
 
-		test("lists models and retrieves one whose id has a slash", async () => {
+		test("lists models, and retrieves a model whose id has a slash", async () => {
 			const { client } = connect();
 			const ids: string[] = [];
 			for await (const model of client.models.list()) ids.push(model.id);
@@ -223,7 +223,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			}
 		});
 
-		test("retries a busy model server and is charged once", async () => {
+		test("retries a busy model server, and is charged once", async () => {
 			const { accountId, secret } = await service.customer();
 			upstream.next(reply().errorStatus(500), reply().text("ok"));
 			const { chat, sent } = connect(secret, 2);
@@ -236,7 +236,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			]);
 		});
 
-		test("throws the error of a stream after its output, with the code", async () => {
+		test("throws the error of a stream after its output, with its code", async () => {
 			upstream.next(reply().text("a b c").dieAfter(2));
 			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
 			let text = "";

@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
 		forgetsProjects: true,
 	},
 	{
-		name: "what a project's key used is not settled on the project",
+		name: "usage of a project's key is not settled on the project",
 		check: /were refused since .* though/,
 		seed: 2,
 		projects: true,
@@ -63,7 +63,7 @@ export const mutants: readonly Mutant[] = [
 		}),
 	},
 	{
-		name: "a settlement that is repeated counts again",
+		name: "a repeated settlement counts twice",
 		check: /^budget \S+ has drawn/,
 		seed: 6,
 		model: (model) => ({
@@ -75,13 +75,13 @@ export const mutants: readonly Mutant[] = [
 		}),
 	},
 	{
-		name: "a return that is repeated counts again",
+		name: "a repeated return counts twice",
 		check: /its lease says/,
 		seed: 7,
 		model: (model) => ({ ...model, giveBack: (id, epoch, requests) => model.giveBack(id, epoch, renamed(requests)) }),
 	},
 	{
-		name: "a grant that is repeated is granted again",
+		name: "a repeated grant is granted twice",
 		check: /its lease says/,
 		seed: 15,
 		model: (model) => ({
@@ -98,7 +98,7 @@ export const mutants: readonly Mutant[] = [
 		flaws: { reclaimsOnExpiry: true },
 	},
 	{
-		name: "a fence goes by the wall clock of the database",
+		name: "a fence uses the wall clock of the database",
 		check: AFTER_REVOCATION,
 		seed: 27,
 		world: { delicate: "renewal", lonely: true, deafness: 0.9 },
@@ -112,7 +112,7 @@ export const mutants: readonly Mutant[] = [
 		flaws: { goLiveWithoutLock: true },
 	},
 	{
-		name: "the gate does not close by its deadline",
+		name: "the gate does not close at its deadline",
 		check: AFTER_REVOCATION,
 		seed: 76,
 		world: { delicate: "cut off", lonely: true, deafness: 0.9 },
@@ -131,7 +131,7 @@ export const mutants: readonly Mutant[] = [
 			})),
 	},
 	{
-		name: "an instance hears of a lowered limit as of any other",
+		name: "an instance handles a lowered limit like a raised one",
 		check: /since its limit was lowered/,
 		cuts: true,
 		heartbeats: (store) => ({

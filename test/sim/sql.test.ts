@@ -26,7 +26,7 @@ test("the simulation keeps every invariant with the real functions on PostgreSQL
 });
 
 for (const breaks of BROKEN) {
-	test(`the simulation detects a broken line of the functions: ${breaks}`, async () => {
+	test(`the simulation detects a broken line of a SQL function: ${breaks}`, async () => {
 		const mutant = brokenFunctions.find((one) => one.breaks === breaks);
 		if (mutant?.sqlSeed === undefined) throw new Error("no such line, or no seed that found it");
 		expect(await findBroken(mutant, mutant.sqlSeed, BROKEN_SEEDS_MAX)).toBeDefined();

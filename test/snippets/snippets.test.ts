@@ -27,10 +27,10 @@ mkdirSync(join(root, "bin"));
 writeFileSync(join(root, "bin/node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
 chmodSync(join(root, "bin/node"), 0o755);
 
-describe("a tool that is run as its page shows", () => {
+describe("a tool that is run as its docs page shows", () => {
 	const tools = TOOLS.filter(({ id }) => HERE.includes(id));
 	test.each(tools.map((tool) => [tool.id, tool] as const))(
-		"%s prints the streamed answer, charged once",
+		"%s prints the streamed answer and is charged once",
 		async (_, tool) => {
 			const { accountId, secret } = await service.customer();
 			const folder = join(root, tool.id);
@@ -45,7 +45,7 @@ describe("a tool that is run as its page shows", () => {
 	);
 });
 
-test("the service answers Cursor's requests: models and a streamed tool call", async () => {
+test("the service answers Cursor's requests for models and for a streamed tool call", async () => {
 	const { accountId, secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: string[] = [];
@@ -67,7 +67,7 @@ test("the service answers Cursor's requests: models and a streamed tool call", a
 	expect(await isChargedOnce(service, accountId)).toBe(true);
 });
 
-test("every tool in results.md has passed with the pinned versions", () => {
+test("every tool in results.md has passed its test with the pinned versions", () => {
 	const rows = readRows();
 	expect([...rows.keys()].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
 	for (const tool of TOOLS) {

@@ -26,7 +26,7 @@ const gateway = untilEnd(
 const onLinux = test.skipIf(process.platform !== "linux");
 
 onLinux(
-	`after ${REQUESTS} requests and ${ABORTS} hang-ups nothing is left over, and the books are exact`,
+	`${REQUESTS} requests and ${ABORTS} disconnects leave no memory or file in use, and exact books`,
 	async () => {
 		const plan = {
 			requests: REQUESTS,

@@ -110,7 +110,7 @@ describe("an observed minute of the status", () => {
 		expect(shown(a, "m")).toBeDefined();
 	});
 
-	test("counts once although it is written again, late or concurrently", async () => {
+	test("counts once although it is written repeatedly, late or concurrently", async () => {
 		const looks = (level: ServiceLevel) =>
 			[7, 8, 9].map((minute) => ({ minute: TODAY * DAY_MINUTES + minute, levels: new Map([["s", level]]) }));
 		await Promise.all(Array.from({ length: 8 }, () => store.add(looks("down"))));
@@ -119,7 +119,7 @@ describe("an observed minute of the status", () => {
 		expect(await stored("s")).toEqual([1, 1, 1]);
 	});
 
-	test("is down only if every observing instance found the service down", async () => {
+	test("is down only if every observing instance saw the service down", async () => {
 		const a = await started({ m: "down", n: "down", o: "degraded" });
 		const b = await started({ m: "down", n: "operational", o: "operational" });
 		await minutes(2, a, b);
@@ -161,7 +161,7 @@ describe("an observed minute of the status", () => {
 });
 
 describe("the status history without Postgres", () => {
-	test("shows its last state and writes observations later", async () => {
+	test("shows its last state, and writes observations once Postgres is back", async () => {
 		const a = await started({ m: "operational" });
 		await minutes(3, a);
 		const readAtMs = clock.wallMs();
@@ -176,7 +176,7 @@ describe("the status history without Postgres", () => {
 		expect(a.history.view().readAtMs).toBe(clock.wallMs());
 	});
 
-	test("keeps at most one day of observations for later", async () => {
+	test("keeps at most one day of observations to be written", async () => {
 		const a = await started({ m: "operational" });
 		a.cutOff = true;
 		await after(2 * DAY_MINUTES * MINUTE_MS, a);

@@ -43,7 +43,7 @@ test("a model whose servers were never checked has no level", () => {
 	expect(levels(catalogOf(), [])).toEqual({});
 });
 
-test("the levels of endpoints and service follow from those of their models", () => {
+test("the levels of endpoints and service follow from the levels of their models", () => {
 	const all = catalogOf(model("a", "chat", ["chat", "completions"]), model("b"), model("e", "embedding"));
 	expect(levels(all, [replica("a"), replica("b", { health: "down" }), replica("e", { health: "down" })])).toEqual({
 		service: "degraded",
@@ -56,7 +56,7 @@ test("the levels of endpoints and service follow from those of their models", ()
 	});
 });
 
-test("an instance that admits nothing reports everything as down", () => {
+test("an instance that admits no requests reports everything as down", () => {
 	expect(levels(catalogOf(model("a"), model("r", "rerank")), [replica("a"), replica("r")], false)).toEqual({
 		service: "down",
 		"endpoint:chat": "down",

@@ -42,7 +42,7 @@ const page = () => fetch(`${service.url}/status`, { headers: { accept: "text/htm
 await waitFor(async () => (await status()).history.as_of !== null, "the history to be read");
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
 
-test("the status JSON has 90 days of the deployed models, as OpenAPI describes", async () => {
+test("the status JSON has 90 days of the deployed models, as OpenAPI describes it", async () => {
 	const answer = await status();
 	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
 	expect(answer.version).toBe(packageJson.version);
@@ -93,7 +93,7 @@ test("the status page is compressed for clients that accept gzip", async () => {
 	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
 });
 
-test("the status page hides a model without deployment and restores its history later", async () => {
+test("the status page hides a removed model and shows its history when it returns", async () => {
 	await service.serve(embedding);
 	const without = await status();
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
@@ -129,7 +129,7 @@ describe("the age of the status history", () => {
 		expect(statusPage(answer(asOf), "en")).toContain(text),
 	);
 
-	test("is translated", () => {
+	test("is translated into the page's language", () => {
 		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");
 		expect(page).toContain('Stand: <time datetime="2026-11-20T12:00:00.000Z">20.11.2026 12:00:00 UTC</time>');
 		expect(page).toContain(" Alter des Verlaufs: 6 Std 50 Min.</p>");

@@ -33,7 +33,7 @@ test("sampling follows the parent span's decision if configured", () => {
 	]);
 });
 
-test("sampling reads only valid trace contexts", () => {
+test("sampling reads valid trace contexts only", () => {
 	const id = "0af7651916cd43dd8448eb211c80319c";
 	const read = (traceparent: string, tracestate = "") => readTraceContext(new Headers({ traceparent, tracestate }));
 	expect(read(`00-${id}-b7ad6b7169203331-01`, "a=1,b=2")).toEqual({

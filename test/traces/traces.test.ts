@@ -110,7 +110,7 @@ test("the spans of a stream end with its last byte", async () => {
 	});
 });
 
-test("each tried server has a span with its failure", async () => {
+test("each server that was tried has a span with its failure", async () => {
 	const { traceId, headers } = newContext();
 	broken.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	upstream.next(reply().errorStatus(500, "canary-text-of-a-server"));

@@ -48,7 +48,7 @@ describe("long answers", () => {
 		expect([second.state, third.state]).toEqual(["read", "read"]);
 	});
 
-	test("are read without waiting if they are the oldest", () => {
+	test("that began earliest are read without waiting", () => {
 		const { ask } = setUp();
 		const [first, second] = [ask("a", 4), ask("b", 4)];
 		second.more(4);
@@ -56,7 +56,7 @@ describe("long answers", () => {
 		expect([first.state, second.state]).toEqual(["read", "waits"]);
 	});
 
-	test("wait until clients have read enough bytes", async () => {
+	test("wait until clients have read enough bytes of other answers", async () => {
 		const { memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const own = ask("a", 4);
@@ -71,7 +71,7 @@ describe("long answers", () => {
 		expect(ask("b", 4).state).toBe("waits");
 	});
 
-	test("fail as `crowded` if no memory becomes free, while batch lines wait on", async () => {
+	test("fail as `crowded` if no memory becomes free, while batch lines wait longer", async () => {
 		const { clock, memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const [one, line] = [ask("a", 4), ask("a", 4, { isPatient: true })];
@@ -86,7 +86,7 @@ describe("long answers", () => {
 		expect([one.state, line.state]).toEqual(["crowded", "waits"]);
 	});
 
-	test("stop waiting for memory when the caller leaves", async () => {
+	test("stop waiting for memory when the client leaves", async () => {
 		const { memory, ask } = setUp();
 		const leaving = new AbortController();
 		memory.addUnread("a", 33 * MB);

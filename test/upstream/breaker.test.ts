@@ -44,8 +44,8 @@ function setUp() {
 	};
 }
 
-describe("failures proved to be the replica's own", () => {
-	test("open the breaker at the limit of failures in a row, which an answer ends", () => {
+describe("failures that prove a fault of the replica", () => {
+	test("open the breaker at a number of failures in a row, which any answer resets", () => {
 		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
@@ -56,7 +56,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("open the breaker when half of the last twenty calls failed", () => {
+	test("open the breaker if half of the last twenty calls failed", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let pair = 0; pair < 9; pair += 1) {
 			succeed();
@@ -83,7 +83,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("lead to one trial per cool-down, which doubles up to a maximum", () => {
+	test("lead to one trial call per cool-down, which doubles up to a maximum", () => {
 		const { clock, breaker, fail, succeed, letsIn } = setUp();
 		fail(3);
 		for (const coolMs of [1_000, 2_000, 3_000, 3_000]) {
@@ -104,7 +104,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(breaker.coolMsLeft("z")).toBe(1_000);
 	});
 
-	test("lead to another trial if the client of a trial leaves", () => {
+	test("lead to another trial call if the client of a trial call leaves", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -113,7 +113,7 @@ describe("failures proved to be the replica's own", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("lead to a second trial after five seconds if the first is slow", () => {
+	test("lead to a second trial call after five seconds if the first is slow", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -145,8 +145,8 @@ describe("failures proved to be the replica's own", () => {
 	});
 });
 
-describe("failures that may be the request's fault", () => {
-	test("of one account close the replica only to that account", () => {
+describe("failures that the request itself may have caused", () => {
+	test("of one account close the replica only to this account", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		suspects("aaaaaaaaaa");
 		expect(breaker.state()).toBe("closed");
@@ -164,7 +164,7 @@ describe("failures that may be the request's fault", () => {
 		expect(ill.letsIn()).toBe("bcz");
 	});
 
-	test("of one account are not added up while other accounts are answered", () => {
+	test("of one account are not added up while other accounts get answers", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) {
 			suspects("aa");
@@ -203,7 +203,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("open a closed breaker once 64 different accounts have them", () => {
+	test("open a closed breaker once 64 different accounts have such failures", () => {
 		const { breaker, suspects, letsIn } = setUp();
 		// One account fewer than the number of failing accounts that opens the circuit breaker.
 		const few = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
@@ -214,7 +214,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn(`${few}yz`)).toBe("");
 	});
 
-	test("show the breaker as open until an early trial is answered", () => {
+	test("show the breaker as open until an early trial call is answered", () => {
 		const { breaker, fail, letsIn } = setUp();
 		fail(3);
 		const failing = breaker.begin("a");
@@ -240,7 +240,7 @@ describe("failures that may be the request's fault", () => {
 		}
 	});
 
-	test("keep the breaker closed while other accounts are answered", () => {
+	test("keep the breaker closed while other accounts get answers", () => {
 		const { clock, health, breaker, suspects, succeed } = setUp();
 		succeed("z");
 		suspects("abab");
@@ -271,7 +271,7 @@ describe("failures that may be the request's fault", () => {
 		expect(health.up).toBe(true);
 	});
 
-	test("cause at most one trial per ten seconds", () => {
+	test("cause at most one trial call per ten seconds", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		let tried = 0;
 		for (let second = 0; second < 100; second += 1) {
@@ -288,7 +288,7 @@ describe("failures that may be the request's fault", () => {
 		expect(tried).toBeWithin(5, 11);
 	});
 
-	test("count by their fraction only if several accounts fail", () => {
+	test("count as a fraction of the calls only if several accounts fail", () => {
 		const alone = setUp();
 		for (let round = 0; round < 40; round += 1) {
 			alone.suspects("a");
@@ -322,7 +322,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of two accounts in trials open the breaker of an unhealthy replica", () => {
+	test("of two accounts in trial calls open the breaker of an unhealthy replica", () => {
 		const { clock, health, breaker, fail, suspects } = setUp();
 		health.up = false;
 		fail(3);
@@ -332,8 +332,8 @@ describe("failures that may be the request's fault", () => {
 	});
 });
 
-describe("a suspect failure that is judged later", () => {
-	test("counts as the replica's own if another replica answers the request", () => {
+describe("a suspected failure whose cause is found later", () => {
+	test("counts against the replica if another replica answers the request", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(breaker.state()).toBe("closed");
@@ -341,7 +341,7 @@ describe("a suspect failure that is judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("of a few accounts does not open the breaker while others are answered", () => {
+	test("of a few accounts does not open the breaker while other accounts get answers", () => {
 		const { clock, breaker, call, succeed, letsIn } = setUp();
 		const proved = (names: string) => {
 			for (const name of names) if (breaker.allows(name)) breaker.judge(call(name, "suspect"), "failed");
@@ -359,7 +359,7 @@ describe("a suspect failure that is judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("of a few accounts does not reopen the breaker during a trial", () => {
+	test("of a few accounts does not open the breaker again during a trial call", () => {
 		const { clock, breaker, call, fail, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);

@@ -46,7 +46,7 @@ describe("a finish reason in an answer", () => {
 });
 
 test.each(["stop", "tool_calls", "length", null])(
-	"the client gets one finish reason although the server then sends %p",
+	"a client gets one finish reason although the server then sends %p",
 	(repeated) => {
 		const chat = new ChatReader(DIALECTS.openai);
 		const text = new CompletionReader(DIALECTS.openai, { prompts: 1, n: 1 });
@@ -70,7 +70,7 @@ test.each(["stop", "tool_calls", "length", null])(
 	},
 );
 
-test("the reader of answers accepts a whole message in the only event of a stream", () => {
+test("the reader of answers accepts a whole message in a stream's only event", () => {
 	const reader = new ChatReader(DIALECTS.openai);
 	const message = { role: "assistant", content: "a b", tool_calls: [{ id: "x", ...call }] };
 	const event = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
@@ -109,7 +109,7 @@ test("the reader of answers numbers choices without an index by their position",
 });
 
 test.each(["", null, undefined, " ", {}])(
-	"the reader of answers gives a tool call with the arguments %p an empty object",
+	"the reader of answers gives a tool call with arguments %p an empty object",
 	(args) => {
 		const call = { name: "f", arguments: args };
 		const message = { content: null, tool_calls: [{ id: "a", function: call }], function_call: call };
@@ -119,7 +119,7 @@ test.each(["", null, undefined, " ", {}])(
 	},
 );
 
-test("the reader of answers keeps reasoning if an empty reasoning field follows", () => {
+test("the reader of answers keeps reasoning text if an empty reasoning field follows", () => {
 	for (const reasoning_content of ["", null]) {
 		const said = { content: "a", reasoning_content, reasoning: "b" };
 		const [choice] = readChatReply({ usage, choices: [{ message: said, finish_reason }] }, DIALECTS.openai).choices;

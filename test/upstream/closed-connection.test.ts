@@ -73,7 +73,7 @@ describe.each(CHAT_DIALECTS)("a stream of %s whose connection closes", (dialect)
 	});
 
 	test.each([
-		["finish", [said(0, "a b"), usage], 1],
+		["finish reason", [said(0, "a b"), usage], 1],
 		["second choice", [said(0, "a b"), finish(0), usage], 2],
 	])("fails as `died` without its %s", async (_, pieces, choices) => {
 		const { upstreams, model } = serverThatBreaks(dialect, pieces);
@@ -128,7 +128,7 @@ describe.each(CHAT_DIALECTS)("a finished stream of %s whose connection stays ope
 	);
 });
 
-test("a stream is complete if the socket closes without the last chunk", async () => {
+test("a stream is complete if the socket closes without the last HTTP chunk", async () => {
 	const close = Promise.withResolvers<void>();
 	const text = [...one, usage].join("");
 	const server = Bun.listen({

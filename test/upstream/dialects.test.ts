@@ -22,7 +22,7 @@ describe.each(CHAT_DIALECTS)("the dialect %s", (dialect) => {
 		({ upstreams, model } = upstreamsOver([server.spec({ apiKey: "upstream-key" })]));
 	});
 
-	test("does not send the headers of one request with the next", async () => {
+	test("never sends the headers of one request with another request", async () => {
 		const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 		const trace = { admitted() {}, answered() {}, call: () => ({ headers: { traceparent }, end() {} }) };
 		const sent = async (nth: number, more?: Parameters<typeof chatCall>[0]) => {

@@ -29,7 +29,7 @@ test("a request counts as repeated if its account sends it again within a minute
 		expect([bytes, await failed({ file: new Blob([bytes]) })]).toEqual([bytes, isRepeated]);
 });
 
-test("the oldest failed request is forgotten above the limit", async () => {
+test("the oldest failed request is forgotten once there are more than the limit", async () => {
 	const { isRepeated } = createFailedRequests(createManualClock());
 	const failed = (nth: number) => isRepeated({ accountId: "a", request: { nth } });
 	for (let nth = 0; nth < 101; nth += 1) await failed(nth);

@@ -19,7 +19,7 @@ describe("an error status of a server", () => {
 		["tgi", 422, { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000" }],
 		["openai", 400, { error: { message: "too much", code: "context_length_exceeded" } }],
 		["openai", 403, { error: { message: "exceeds the maximum context length" } }],
-	])("%s %d for a prompt that is too long becomes `context_length`", (dialect, status, body) => {
+	])("%s's status %d for a prompt that is too long becomes `context_length`", (dialect, status, body) => {
 		expect(of(dialect, status, body)).toMatchObject({ kind: "context_length", status });
 	});
 
@@ -45,7 +45,7 @@ describe("an error status of a server", () => {
 		["Sun, 29 Nov 2026 08:00:30 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 30],
 		["Sun, 29 Nov 2026 07:00:00 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 1],
 		["Sun, 29 Nov 2026 08:00:30 GMT", undefined, undefined],
-	])("with retry-after %p and date %p leads to a wait of %p s", (said, date, seconds) => {
+	])("with retry-after %p and date %p causes a wait of %p s", (said, date, seconds) => {
 		const headers = new Headers({ ...(said === undefined ? {} : { "retry-after": said }), ...(date && { date }) });
 		expect(readRetryAfter(headers)).toBe(seconds as number);
 	});
@@ -132,7 +132,7 @@ describe("a malformed stream", () => {
 		});
 	});
 
-	test("fails on an impossible index or `abort`, and reads odd finishes as `stop`", () => {
+	test("fails on an impossible index or `abort`, and reads unknown finishes as `stop`", () => {
 		for (const index of [-1, 128, 1e9, "0", 0.5])
 			expect(() => reader().accept(choice({ index }))).toThrow(expect.objectContaining({ kind: "failed" }));
 		expect(() => reader().accept(choice({ finish_reason: "abort" }))).toThrow(
@@ -142,7 +142,7 @@ describe("a malformed stream", () => {
 		expect(reader().accept(choice({ finish_reason: "surprise" }))?.choices[0]?.finish_reason).toBe("stop");
 	});
 
-	test("is not finished by an empty finish reason", () => {
+	test("does not end with an empty finish reason", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "" }));
 		expect(chat.finished()).toBe(false);
@@ -160,7 +160,7 @@ describe("a malformed stream", () => {
 		expect(chat.usage()?.completionTokens).toBe(1);
 	});
 
-	test("has no final token count if output follows a running count", () => {
+	test("has no final token count if output follows the last running count", () => {
 		const usage = { prompt_tokens: 3, completion_tokens: 1 };
 		for (const event of [
 			{ choices: [{ index: 0, delta: { content: "a" } }], usage },
@@ -194,7 +194,7 @@ test.each<[object, boolean]>([
 	[{ data: [] }, false],
 	[{ results: [] }, false],
 	[{ text: "" }, false],
-])("an answer with `message` and %j is an error: %p", (more, expected) => {
+])("an answer with `message` and %j counts as an error: %p", (more, expected) => {
 	expect(isErrorBody({ message: "Success", ...more })).toBe(expected);
 });
 

@@ -169,7 +169,7 @@ describe("stream events in answer to a request without `stream`", () => {
 	});
 
 	test.each<[string, (Json | string)[], object, string]>([
-		["an end without a finish", [said({ content: "a" })], {}, "died"],
+		["an end without a finish reason", [said({ content: "a" })], {}, "died"],
 		[
 			"an error",
 			[said({ content: "a" }), { error: { message: "maximum context length is 8", code: 400 } }],

@@ -48,7 +48,7 @@ test("a request whose client disconnected is not sent again", async () => {
 	expect(asked).toHaveLength(1);
 });
 
-test("comments in a stream do not extend the deadline of its first event", async () => {
+test("comments in a stream do not extend the deadline of the first event", async () => {
 	const { clock, asked, upstreams, model } = setUp({ firstEventMs: 1_000 });
 	const stream = openChat(upstreams, model, chatCall());
 	const outcome = stream.next().catch((error) => error);

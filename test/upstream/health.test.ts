@@ -108,7 +108,7 @@ describe("the health check of a replica", () => {
 		await until(() => health() === "down");
 	});
 
-	test("requests no completion, and ends with `stop`", async () => {
+	test("requests no completion, and ends when `stop` is called", async () => {
 		upstreams.sync(snapshotOf(modelOver([server.spec()])));
 		await until(() => server.healthProbes() >= 3);
 		expect(server.requests).toHaveLength(0);
@@ -118,7 +118,7 @@ describe("the health check of a replica", () => {
 		expect(server.healthProbes()).toBe(after);
 	});
 
-	test("leaves no timer if `stop` comes during a check", async () => {
+	test("leaves no timer if `stop` is called during a check", async () => {
 		const clock = createManualClock();
 		const stopped = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
 		stopped.sync(snapshotOf(modelOver([server.spec()])));
@@ -127,7 +127,7 @@ describe("the health check of a replica", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("skips a replica with recent answers", async () => {
+	test("skips a replica that answered requests recently", async () => {
 		const clock = createManualClock();
 		const quiet = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({ healthIntervalMs: 5_000 }) });
 		const model = modelOver([server.spec()]);
@@ -183,7 +183,7 @@ describe("the health check of a replica", () => {
 		expect(got.text).toEqual(["ab"]);
 	});
 
-	test("sends each dialect's own health request", () => {
+	test("sends the health request of each dialect", () => {
 		const base = "http://10.0.0.1:8000/v1";
 		const root = "http://10.0.0.1:8000";
 		const expected: Record<DialectName, [string, string]> = {

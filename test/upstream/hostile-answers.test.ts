@@ -172,7 +172,7 @@ const LONG_ALONE = /next to chunks|too large|body of chunks|two lengths|more to 
 /** Each answer streamed or unstreamed, whichever costs more; the long run tests compressed answers in both ways. */
 const CASES = Object.keys(ANSWERS).flatMap((name) => {
 	if (!LONG && LONG_ALONE.test(name)) return [];
-	const asked = ["asked", name] as const;
+	const asked = ["unstreamed", name] as const;
 	const streamed = ["streamed", name] as const;
 	if (LONG && /\bin (gzip|zstd|br|deflate)\b/.test(name)) return [asked, streamed];
 	return /stream|event|line|comments|fields|trailers/.test(name) ? [streamed] : [asked];
@@ -191,7 +191,7 @@ test.each(CASES)(
 		}, 10);
 		const stop = watchLoop();
 		const error =
-			how === "asked"
+			how === "unstreamed"
 				? await askChat(upstreams, model, chatCall()).then(
 						() => undefined,
 						(reason) => reason,

@@ -7,7 +7,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 
 const MEASURE = { textBytes: 4, messages: 1, images: 0, hasTools: false };
 
-test("the estimator estimates nothing before three streams with 64 tokens", () => {
+test("the estimator has no estimate before three streams with 64 tokens", () => {
 	const worth = createOutputEstimator();
 	const size = { events: 10, bytes: 50 };
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
@@ -20,7 +20,7 @@ test("the estimator estimates nothing before three streams with 64 tokens", () =
 	expect(short.tokensOf(size)).toBeUndefined();
 });
 
-test("the estimator is exact for servers with one token per event", () => {
+test("the estimator is exact for servers that send one token per event", () => {
 	for (let seed = 0; seed < 50; seed++) {
 		const random = createRandom(seed);
 		const worth = createOutputEstimator();
@@ -36,7 +36,7 @@ test("the estimator is exact for servers with one token per event", () => {
 	}
 });
 
-test("the estimator uses bytes for servers with several tokens per event", () => {
+test("the estimator uses bytes for servers that send several tokens per event", () => {
 	const random = createRandom(7);
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) {
@@ -61,7 +61,7 @@ test("one unusual stream changes the estimate only a little", () => {
 	expect(worth.tokensOf({ events: 1_000, bytes: 4_000 })).toBeGreaterThan(900);
 });
 
-test("an estimated bill never exceeds bytes, twice the size or the reservation", () => {
+test("an estimate never exceeds the bytes, twice the real size or the reservation", () => {
 	const model = modelOver([]);
 	for (let seed = 0; seed < 300; seed++) {
 		const random = createRandom(seed);

@@ -40,7 +40,7 @@ test("batch lines leave an eighth of a model's places free", async () => {
 	}
 });
 
-test("a batch line lets all other requests go first, without a time limit", async () => {
+test("a batch line lets all other requests pass it, without a time limit", async () => {
 	const { clock, ask, take } = setUp(1);
 	const first = take("a");
 	const line = ask("batch", { patient: true });
@@ -69,7 +69,7 @@ test("a batch line waits while a request waits because of its account's share", 
 	expect(await now(line)).not.toBe("pending");
 });
 
-test("a waiting request interrupts one batch line", async () => {
+test("each waiting request interrupts one batch line", async () => {
 	const { ask, take } = setUp(2);
 	const asked: number[] = [];
 	const lines = [0].map((at) => take("batch", { patient: true, onAsked: () => asked.push(at) }));
@@ -84,7 +84,7 @@ test("a waiting request interrupts one batch line", async () => {
 	expect(await now(another)).toBe("pending");
 });
 
-test("batch lines at servers of dialect openai or without `onAsked` run to their end", async () => {
+test("batch lines with dialect openai or without `onAsked` are never interrupted", async () => {
 	const slow = setUp(1, "openai");
 	let asked = 0;
 	const line = slow.take("batch", { patient: true, onAsked: () => (asked += 1) });
@@ -107,7 +107,7 @@ test("places of batch lines do not count for the account's share", async () => {
 	expect(await now(request)).not.toBe("pending");
 });
 
-test("`room` resolves once there are more free places than batch lines on their way", async () => {
+test("`room` resolves once there are more free places than batch lines being sent", async () => {
 	const { take, pool } = setUp(2);
 	const [first, second] = [take("a"), take("b")];
 	let onRoad = 1;
@@ -126,7 +126,7 @@ test("`room` resolves once there are more free places than batch lines on their 
 	await expect(given).rejects.toThrow("enough");
 });
 
-test("`room` rejects when the model is removed", async () => {
+test("`room` rejects if the model is removed", async () => {
 	const { pool, take } = setUp(1);
 	take("a");
 	const room = pool.room(() => 0, new AbortController().signal);
@@ -135,7 +135,7 @@ test("`room` rejects when the model is removed", async () => {
 	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
 });
 
-test("a batch line yields its place even in the turn in which it got the place", async () => {
+test("a batch line yields its place even in the event-loop turn in which it got it", async () => {
 	const { pool, ask, take } = setUp(1);
 	const first = take("a");
 	const fetch: FetchFunction = (_url, { signal }) =>

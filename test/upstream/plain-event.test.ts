@@ -131,17 +131,17 @@ test("the fast path for stream events gives the same bytes and counts as parsing
 
 test.each([
 	[
-		"a member of the same name and text before it",
+		"an earlier member of the same name and text",
 		'{"content":"a","choices":[{"delta":{"content":"a"}}]}',
 		'{"content":"b",',
 	],
 	[
-		"a name with the same end, and its own written otherwise",
+		"a name that ends alike, and its own name written otherwise",
 		'{"x\\"content":"a","choices":[{"delta":{"con\\u0074ent":"a"}}]}',
 		'{"x\\"content":"b",',
 	],
 	[
-		"logprobs next to it",
+		"logprobs",
 		'{"choices":[{"delta":{"content":"a"},"logprobs":{"refusal":[{"token":"a","logprob":-1}]}}]}',
 		'{"choices":[{"delta":{"content":"b"},',
 	],
@@ -153,7 +153,7 @@ test.each([
 	expect(told.plain()).toBe(0);
 });
 
-test("the fast path is no longer tried for a server whose events always differ", () => {
+test("the fast path is not tried again for a server whose events always differ", () => {
 	const relay = relayOf(false, "");
 	const event = (id: number) => `{"id":"${id}","choices":[{"index":0,"delta":{"content":"a"}}]}`;
 	for (let id = 0; id < 10; id += 1) relay.of(event(id));

@@ -34,14 +34,14 @@ test("a waiting request is served although a trial call takes minutes", async ()
 	expect(refusalOf(() => take())).toBe("has a place");
 });
 
-describe("the choice of a replica", () => {
-	test("prefers the replica with the smallest occupied share of its places", () => {
+describe("the choice of a replica for a request", () => {
+	test("prefers the replica with the smallest fraction of occupied places", () => {
 		const { take, replicas } = setUpPool([2, 8]);
 		for (let call = 0; call < 10; call += 1) take();
 		expect(replicas.map((replica) => replica.inFlight())).toEqual([2, 8]);
 	});
 
-	test("takes turns among equally busy replicas", () => {
+	test("alternates between equally busy replicas", () => {
 		const { take } = setUpPool([100, 100, 100]);
 		const used = new Set(
 			[1, 2, 3].map(() => {
@@ -72,7 +72,7 @@ describe("the choice of a replica", () => {
 	test.each([
 		{ waiting: 0, returns: false },
 		{ waiting: 3, returns: true },
-	])("uses the cached prompt's replica if $waiting prompts wait at each: $returns", ({ waiting, returns }) => {
+	])("uses the replica that cached the prompt if $waiting prompts wait at each: $returns", ({ waiting, returns }) => {
 		const { take, clock, replicas } = setUpPool([64, 64, 64, 64]);
 		const sendTo = (only: Replica, name: string) =>
 			take({ routed: promptOf(name), exclude: new Set(replicas.filter((replica) => replica !== only)) });
@@ -85,7 +85,7 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica === first.replica).toBe(returns);
 	});
 
-	test("avoids a replica that has the prompt cached but gives no first tokens", () => {
+	test("avoids a replica that cached the prompt but sends no first tokens", () => {
 		const { take, clock, replicas } = setUpPool([256, 256]);
 		const first = take({ routed: promptOf("x") });
 		clock.advance(200);
@@ -96,7 +96,7 @@ describe("the choice of a replica", () => {
 		expect(take({ routed: promptOf("x") }).replica).not.toBe(first.replica);
 	});
 
-	test("avoids a replica that has the prompt cached but is busier by a quarter", () => {
+	test("avoids a replica that cached the prompt but is busier by a quarter", () => {
 		const { take, clock } = setUpPool([8, 8]);
 		const taken = Array.from({ length: 8 }, () => {
 			const ticket = take({ routed: promptOf("x") });
@@ -108,7 +108,7 @@ describe("the choice of a replica", () => {
 		expect(taken.filter((alias) => alias === taken[0]).length).toBeWithin(4, 6);
 	});
 
-	test("moves only the prompts of a removed replica", () => {
+	test("changes only for the prompts of a removed replica", () => {
 		const { take, pool, replicas } = setUpPool([8, 8, 8]);
 		const homeOf = (nth: number) => {
 			const ticket = take({ routed: promptOf(`${nth}`) });
@@ -145,7 +145,7 @@ describe("the choice of a replica", () => {
 		for (const ticket of [trial, take()]) ticket.release("ok");
 	});
 
-	test("uses a replica that failed for some accounts for other accounts", () => {
+	test("permits other accounts a replica that failed for some accounts", () => {
 		const { take, replicas } = setUpPool([10]);
 		replicas[0]?.setHealth("up");
 		for (let call = 0; call < 4; call += 1) take().answered();
@@ -162,7 +162,7 @@ describe("the choice of a replica", () => {
 describe("the last resort, a call to a replica that failed recently", () => {
 	const UNAVAILABLE = { code: "service_unavailable" };
 
-	test("sends one request per second", () => {
+	test("sends at most one request per second", () => {
 		const { clock, take, acquire, replicas } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		for (let second = 0; second < 5; second += 1) {
@@ -180,7 +180,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("sends another request after five seconds", () => {
+	test("sends a second request after five seconds", () => {
 		const { clock, take, acquire } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		const bad = { accountId: "acc_bad" };
 		for (const ticket of [take(bad), take(bad)]) ticket.release("suspect");
@@ -212,7 +212,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 		take();
 	});
 
-	test("does not use up another account's trial call", () => {
+	test("does not use up the trial call of another account", () => {
 		const { clock, take, acquire, replicas } = setUpPool([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		replicas[0]?.setHealth("up");
 		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
@@ -239,7 +239,7 @@ describe("the last resort, a call to a replica that failed recently", () => {
 		expect(refusalOf(() => pool.acquire({ ...line, patient: true }))).toMatchObject(UNAVAILABLE);
 	});
 
-	test("uses replicas that report to be down, but not unreachable ones", () => {
+	test("uses replicas that report to be down, but no unreachable replicas", () => {
 		const { clock, take, acquire, replicas } = setUpPool([10]);
 		const [replica] = replicas as [Replica];
 		replica.setHealth("down", true);
@@ -276,7 +276,7 @@ describe("the queue for places", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("gives a waiting request the place that a timer freed", async () => {
+	test("gives a waiting request a place that a timer freed", async () => {
 		const { clock, acquire, take, replicas } = setUpPool([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
@@ -291,7 +291,7 @@ describe("the queue for places", () => {
 		expect(await now(Promise.resolve(late))).toBe("pending");
 	});
 
-	test("refuses as `overloaded` beyond its length and its deadline", async () => {
+	test("refuses as `overloaded` beyond its length and after its deadline", async () => {
 		const { clock, acquire, take, pool } = setUpPool([1]);
 		take();
 		const waiting = [acquire(), acquire(), acquire()].map((place) => Promise.resolve(place).catch((error) => error));
@@ -341,7 +341,7 @@ describe("the queue for places", () => {
 		expect(take().replica).toBe(a);
 	});
 
-	test("lets later requests pass one that excludes the free replica", async () => {
+	test("lets later requests pass a request that excludes the free replica", async () => {
 		const { acquire, take, replicas } = setUpPool([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		const onA = take({ exclude: new Set([b]) });
@@ -370,7 +370,7 @@ describe("the fairness between accounts", () => {
 	}
 	const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-	test("serves another account's first request next", async () => {
+	test("serves the first request of another account next", async () => {
 		const { take, served, wait } = setUp([1], { queueLengthMax: 2_000 });
 		const first = take({ accountId: "flood" });
 		wait("flood", 1_500);
@@ -439,7 +439,7 @@ describe("the fairness between accounts", () => {
 		parts.take({ accountId: "new" });
 	});
 
-	test("does not look at each waiting account while only the last sixteenth is free", async () => {
+	test("does not read the queues of all accounts while only the last sixteenth is free", async () => {
 		const { clock, replicas } = setUpPool([32]);
 		const limits = limitsWith({ accountShare: 0.75, queueLengthMax: 500 });
 		let looks = 0;
@@ -471,7 +471,7 @@ describe("the fairness between accounts", () => {
 		expect(parts.take({ accountId: "y" }).replica).toBe(parts.replicas[1] as Replica);
 	});
 
-	test("does not let a request beyond its account's share block others", async () => {
+	test("does not let a request above its account's share block other requests", async () => {
 		const { acquire, pool, served, wait } = setUp([4], { accountShare: 0.5 });
 		wait("greedy", 3);
 		await turn();

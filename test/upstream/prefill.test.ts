@@ -10,7 +10,7 @@ const random = createRandom(53);
 const textOf = (chars: number) => Array.from({ length: chars / 32 }, () => random.uuid().slice(0, 32)).join("");
 const promptOf = (text: string, { seed = 1n, streamed = true } = {}) => routedPrompt(text, seed, streamed);
 
-describe("a prompt's hashes", () => {
+describe("the hashes of a prompt", () => {
 	test("are equal up to the first block that differs", () => {
 		const text = textOf(64_000);
 		const whole = promptOf(text).hashes;
@@ -45,7 +45,7 @@ describe("the index of prompts in a replica's cache", () => {
 		expect(indexEntriesFor(8)).toBe(65_536);
 	});
 
-	test("drops the least recently used blocks when full", () => {
+	test("drops the least recently used blocks when it is full", () => {
 		const index = new PrefixIndex();
 		index.resize(1_024);
 		const prompts = Array.from({ length: 400 }, () => promptOf(textOf(8_192)).hashes);
@@ -124,7 +124,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(30_000);
 	});
 
-	test("leaves out a prompt that ended without a first token", () => {
+	test("excludes a prompt that ended without a first token", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(5_120), send(10_240)];
@@ -135,7 +135,7 @@ describe("the estimated wait of a replica", () => {
 		expect(prefill.waitMs()).toBe(0);
 	});
 
-	test("leaves out a prompt that ended before an earlier prompt started", () => {
+	test("excludes a prompt that ended before an earlier prompt started", () => {
 		const { clock, prefill, send, learn } = setUp();
 		learn();
 		const [one, other] = [send(10_240), send(5_120)];

@@ -7,9 +7,9 @@ const raw = ` [\r\n{"role":"user",\n\r"content":${JSON.stringify(LONG).replaceAl
 
 const PROMPTS = [
 	["short", [{ role: "user", content: "x" }], undefined],
-	["short, as it came", "x", '"\\u0078"'],
+	["short, in the client's spelling", "x", '"\\u0078"'],
 	["long", long, undefined],
-	["long, as it came", long, raw],
+	["long, in the client's spelling", long, raw],
 	["long, of lone surrogates", [{ role: "user", content: "\ud800".repeat(20_000) }], undefined],
 ] as const;
 

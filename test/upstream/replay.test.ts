@@ -24,7 +24,7 @@ const FAILURES: Record<string, () => Reply> = {
 const openAndCollect = (...args: Parameters<typeof openChat>) => collect(openChat(...args));
 
 describe("a request is sent to another replica", () => {
-	test.each(Object.keys(FAILURES))("after %s, streamed and whole", async (name) => {
+	test.each(Object.keys(FAILURES))("after %s, streamed or not", async (name) => {
 		const bad = FAILURES[name] as () => Reply;
 		const streamed = openUpstreams(2);
 		streamed.firstFails(bad);
@@ -58,7 +58,7 @@ describe("a request is sent to another replica", () => {
 		}
 	});
 
-	test.each(["long", "short"])("with the same %s prompt, as a stream and as a whole answer", async (length) => {
+	test.each(["long", "short"])("with the same %s prompt, streamed or not", async (length) => {
 		const content = `"zwei"\\n\n – 三 `.repeat(length === "long" ? 20_000 : 2);
 		for (const ask of [openAndCollect, askChat]) {
 			const { upstreams, model, servers, firstFails } = openUpstreams(3);
@@ -70,13 +70,13 @@ describe("a request is sent to another replica", () => {
 		}
 	});
 
-	test("if the first address refuses connections", async () => {
+	test("if the address of the first replica refuses connections", async () => {
 		const { servers, read } = openUpstreams(2);
 		await servers[0]?.stop();
 		for (let call = 0; call < 4; call += 1) expect((await read()).error).toBeUndefined();
 	});
 
-	test("at most three times after a replica has accepted it", async () => {
+	test("at most three times once a replica has accepted it", async () => {
 		const { servers, requests, read } = openUpstreams(5);
 		for (const server of servers) server.always(() => reply().reset());
 		expect((await read()).error).toMatchObject({ kind: "unreachable" });
@@ -84,7 +84,7 @@ describe("a request is sent to another replica", () => {
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
 	});
 
-	test.each(["429", "503", "401", "refused"])("past all replicas that refuse it (%s)", async (how) => {
+	test.each(["429", "503", "401", "refused"])("until a replica does not refuse it (%s)", async (how) => {
 		const { upstreams, servers, ask } = openUpstreams(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		for (const server of servers.slice(1)) {
@@ -96,7 +96,7 @@ describe("a request is sent to another replica", () => {
 		expect(servers[0]?.requests).toHaveLength(5);
 	});
 
-	test("with an open breaker, if no other replica is left", async () => {
+	test("even if its breaker is open, when no other replica is left", async () => {
 		const clock = createManualClock();
 		const servers = [withUpstream(), withUpstream()] as const;
 		const limits = { breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 };
@@ -141,7 +141,7 @@ describe("a request is not sent again", () => {
 		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("after the first chunk was delivered", async () => {
+	test("after the first chunk has reached the client", async () => {
 		const { requests, firstFails, read } = openUpstreams(2);
 		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
 		const got = await read();
@@ -150,7 +150,7 @@ describe("a request is not sent again", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("to the address that a redirect names", async () => {
+	test("to the address in a redirect", async () => {
 		const { servers, read, ask } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
 		const elsewhere = withUpstream();
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
@@ -171,7 +171,7 @@ describe("a request is not sent again", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("if its client disconnected before the first call", async () => {
+	test("if its client disconnects before the first call", async () => {
 		const { requests, read } = openUpstreams(1);
 		const got = await read({ signal: AbortSignal.abort() });
 		expect(got.error).toMatchObject({ kind: "aborted" });
@@ -201,7 +201,7 @@ describe("a call to an address that does not answer", () => {
 	});
 });
 
-describe("a single replica of a model", () => {
+describe("the only replica of a model", () => {
 	test("gets the request again on a new connection after a reset", async () => {
 		const { servers, firstFails, ask } = openUpstreams(1);
 		firstFails(() => reply().reset());
@@ -244,7 +244,7 @@ describe("a single replica of a model", () => {
 	});
 });
 
-describe("a request on which replicas fail", () => {
+describe("a request on which several replicas fail", () => {
 	const POISON = "poison";
 	const poisonous = [
 		["a status", () => reply().errorStatus(500)],
@@ -262,7 +262,7 @@ describe("a request on which replicas fail", () => {
 		return { upstreams, requests, ask };
 	}
 
-	test.each(poisonous)("is blamed if two replicas fail on it, twice (%s)", async (_, bad) => {
+	test.each(poisonous)("is blamed if two replicas fail on it twice (%s)", async (_, bad) => {
 		const { upstreams, requests, ask } = serve(3, bad);
 		for (let round = 0; round < 8; round += 1) {
 			const kind = round === 0 ? expect.stringMatching(/^(failed|died|unreadable)$/) : "unanswerable";
@@ -273,7 +273,7 @@ describe("a request on which replicas fail", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
 	});
 
-	test("does not make replicas refuse its account", async () => {
+	test("does not close the replicas to its account", async () => {
 		const { upstreams, ask } = serve(2, () => reply().errorStatus(500), 1);
 		for (let round = 0; round < 4; round += 1) {
 			expect(await ask(POISON, "bad")).toMatchObject({ kind: round === 0 ? "failed" : "unanswerable" });
@@ -282,7 +282,7 @@ describe("a request on which replicas fail", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("gets a busy server's error, not that of a server that refuses the key", async () => {
+	test("gets a busy server's error rather than that of a server that refuses the key", async () => {
 		const { upstreams, model, servers } = openUpstreams(2);
 		const fails = [() => reply().errorStatus(429), () => reply().errorStatus(401)] as const;
 		for (const order of [fails, fails.toReversed()]) {
@@ -301,7 +301,7 @@ describe("a request on which replicas fail", () => {
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 
-	test("opens the breaker of a replica if another replica answers it", async () => {
+	test("opens the breaker of a failed replica if another replica answers the request", async () => {
 		const { upstreams, servers, read } = openUpstreams(2, { breakerFailuresInRow: 3 });
 		servers[0]?.always(() => reply().errorStatus(500));
 		for (let call = 0; call < 12; call += 1) {

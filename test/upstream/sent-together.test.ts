@@ -21,7 +21,7 @@ function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown>
 		: openChat(upstreams, model, call).next();
 }
 
-test("each request sent in the same turn has its own body, id and accept header", async () => {
+test("each of several requests sent in one turn has its own body, id and accept header", async () => {
 	upstream.always(() => reply().text("Hello."));
 	const ids = Array.from({ length: MANY }, () => Bun.randomUUIDv7());
 	const { signal } = new AbortController();
@@ -40,7 +40,7 @@ test("each request sent in the same turn has its own body, id and accept header"
 	expect(sent).toEqual(expect.arrayContaining(alike));
 });
 
-test("a request whose client disconnected in the same turn is not sent", async () => {
+test("a request whose client disconnects in the turn in which it is sent is not sent", async () => {
 	const before = upstream.requests.length;
 	const leaving = new AbortController();
 	const staying = new AbortController();
@@ -52,7 +52,7 @@ test("a request whose client disconnected in the same turn is not sent", async (
 	expect(upstream.requests.length - before).toBe(1);
 });
 
-test("the tick barrier resolves once per turn for all its callers", async () => {
+test("the tick barrier resolves once per event-loop turn for all callers", async () => {
 	const tickBarrier = createTickBarrier();
 	const told: string[] = [];
 	const first = tickBarrier().then(async () => {

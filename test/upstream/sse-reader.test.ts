@@ -52,7 +52,7 @@ describe("the SSE reader", () => {
 		);
 	});
 
-	test("reads every kind of line break byte by byte", () => {
+	test("reads every kind of line break even if bytes arrive one by one", () => {
 		fc.assert(
 			fc.property(fc.array(payload, { minLength: 1, maxLength: 8 }), breakMark, (payloads, end) => {
 				const bytes = bytesOf(payloads.map((text) => `data: ${text}${end}${end}`).join(""));

@@ -41,32 +41,32 @@ function assembled(events: readonly (readonly string[])[], legacy = false): stri
 describe("tool calls of a stream", () => {
 	const both = ['a w({"c":1})', "b t({})"];
 	const cases: [string, string, string[]][] = [
-		["numbered 0 each, with ids", '0|a|w| 0||| 0|||{"c":1} 0|b|t|{}', both],
-		["numbered 0 each, the first without arguments", "0|a|w 0|b|t|{}", ["a w({})", "b t({})"]],
-		["numbered 0 each, with names only", '0||w|{"c": 0||w|"}"} 0||w|{}', ['made w({"c":"}"})', "made w({})"]],
-		["numbered 0 each, later fragments with the id", '0|a|w|{"c" 0|a||:1} 0|b|t|{ 0|b||}', both],
-		["numbered from 1", '1|a|w|{"c":1} 2|b|t|{ 2|||}', both],
-		["numbered with gaps", '0|a|w|{"c":1} 7|b|t|{}', both],
-		["numbered beyond any limit", '5000|a|w|{"c":1} 9999|b|t|{}', both],
-		["later fragments at another index", '0|a|w 1|||{"c":1} 2|b|t 3|||{}', both],
-		["interleaved", '0|a|w|{"c" 1|b|t|{ 0|||:1} 1|||}', both],
-		["interleaved without an index", '|a|w|{"c" |b|t|{ |a||:1} |||}', both],
-		["id and name in every fragment", '0|a|w|{"c" 0|a|w|:1} 0|a|w| 1|b|t|{}', both],
-		["another id in every fragment", '0|a|w|{"c" 0|x||:1} 0|y|| 1|b|t|{}', both],
-		["one id for all", '0|a|w|{"c":1} 1|a|t|{}', ['a w({"c":1})', "made t({})"]],
+		["index 0 for each call, with ids", '0|a|w| 0||| 0|||{"c":1} 0|b|t|{}', both],
+		["index 0 for each call, the first without arguments", "0|a|w 0|b|t|{}", ["a w({})", "b t({})"]],
+		["index 0 for each call, with names only", '0||w|{"c": 0||w|"}"} 0||w|{}', ['made w({"c":"}"})', "made w({})"]],
+		["index 0 for each call, with the id in later fragments", '0|a|w|{"c" 0|a||:1} 0|b|t|{ 0|b||}', both],
+		["indexes from 1", '1|a|w|{"c":1} 2|b|t|{ 2|||}', both],
+		["indexes with gaps", '0|a|w|{"c":1} 7|b|t|{}', both],
+		["indexes beyond any limit", '5000|a|w|{"c":1} 9999|b|t|{}', both],
+		["another index in later fragments", '0|a|w 1|||{"c":1} 2|b|t 3|||{}', both],
+		["an interleaved order", '0|a|w|{"c" 1|b|t|{ 0|||:1} 1|||}', both],
+		["an interleaved order without an index", '|a|w|{"c" |b|t|{ |a||:1} |||}', both],
+		["id and name in each fragment", '0|a|w|{"c" 0|a|w|:1} 0|a|w| 1|b|t|{}', both],
+		["another id in each fragment", '0|a|w|{"c" 0|x||:1} 0|y|| 1|b|t|{}', both],
+		["one id for all calls", '0|a|w|{"c":1} 1|a|t|{}', ['a w({"c":1})', "made t({})"]],
 		["a name in two fragments", '0|a|ab 0||cd|{"c":1}', ['a abcd({"c":1})']],
 		["arguments as an object", '0|a|w|({"c":1}) 0|b|t|({})', both],
-		["arguments empty, null and missing", "0|a|w| 1|b|t|(null) 2|c|u", ["a w({})", "b t({})", "c u({})"]],
+		["empty, null and missing arguments", "0|a|w| 1|b|t|(null) 2|c|u", ["a w({})", "b t({})", "c u({})"]],
 		["braces and quotes in a text", '0||w|{"c":"}\\" 0|||{"} 0||t|{}', ['made w({"c":"}\\"{"})', "made t({})"]],
 	];
 
-	test.each(cases)("%s", (_, text, calls) => {
+	test.each(cases)("are assembled if the fragments have: %s", (_, text, calls) => {
 		const fragments = text.split(" ");
 		expect(assembled(fragments.map((one) => [one]))).toEqual(calls);
 		expect(assembled([fragments])).toEqual(calls);
 	});
 
-	test("`function_call` gets arguments and a single name", () => {
+	test("`function_call` gets arguments and one name", () => {
 		expect(assembled([['||w|{"c"'], ["||w|:1}"]], true)).toEqual(['undefined w({"c":1})']);
 		expect(assembled([["||w|(null)"]], true)).toEqual(["undefined w({})"]);
 	});

@@ -45,7 +45,7 @@ describe("calls to model servers", () => {
 		expect(ports.size).toBeLessThanOrEqual(3);
 	});
 
-	test("end the connection of a server that sends more after the end marker", async () => {
+	test("end the connection of a server that sends data after the end marker", async () => {
 		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 		const hungUp = Promise.withResolvers<void>();
 		const server = localServer((request) => {
@@ -65,7 +65,7 @@ describe("calls to model servers", () => {
 		await hungUp.promise;
 	});
 
-	test("leave no place, timer or listener after their end", async () => {
+	test("leave no place occupied, no timer and no listener after their end", async () => {
 		const clock = createManualClock();
 		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { clock });
@@ -158,7 +158,7 @@ describe("calls to model servers", () => {
 		expect([servers[0]?.requests.length, upstreams.replicas()[0]?.inFlight]).toEqual([1, 0]);
 	});
 
-	test("are not ended as silent while their own reader pauses", async () => {
+	test("are not ended as silent while the reader of the stream pauses", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
 		const stream = openChat(upstreams, model, chatCall());

@@ -98,8 +98,8 @@ describe("a usage record", () => {
 
 const counts = (...of: Parameters<typeof record>) => readUsage(record(...of));
 
-describe("the usage of a stream", () => {
-	test("`last`: is the last record for the whole answer that is not zero", () => {
+describe("the usage of a stream with the setting", () => {
+	test("`last` is the last record for the whole answer that is not zero", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
@@ -111,13 +111,13 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`last`: is final once the finish event has a record", () => {
+	test("`last` is final once the finish event has a usage record", () => {
 		const tally = new UsageTally("last");
 		tally.note(counts(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`per_choice`: is the latest cumulative record of each choice", () => {
+	test("`per_choice` is the latest cumulative record of each choice", () => {
 		const tally = new UsageTally("per_choice");
 		for (const [choice, tokens] of [
 			[0, 1],
@@ -135,14 +135,14 @@ describe("the usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`sum`: is the sum over the choices, with the prompt counted once", () => {
+	test("`sum` is the sum over the choices, with the prompt counted once", () => {
 		const tally = new UsageTally("sum");
 		tally.note(counts(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
 		tally.note(counts(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
-	test("`sum`: counts a repeated last record once", () => {
+	test("`sum` counts a repeated last record once", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(counts(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
@@ -180,7 +180,7 @@ describe("the usage of a stream", () => {
 			expect(tally.isFinal()).toBe(false);
 		});
 
-		test("keeps the final record, which is on an event without choices", () => {
+		test("uses the final record, which is in an event without choices", () => {
 			for (const style of ["sum", "per_choice"] as const) {
 				const tally = new UsageTally(style, 2);
 				tally.note(counts(39, 17), undefined, false, 6);

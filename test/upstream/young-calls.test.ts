@@ -82,7 +82,7 @@ test.each(CALLS)(
 	},
 );
 
-test("a client's disconnect is noticed immediately in long calls and in streams", async () => {
+test("a client's disconnect ends long calls and streams immediately", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, unstreamedChat(model, lasting.context, chatCall()));
 	await tickBarrier();

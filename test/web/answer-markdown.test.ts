@@ -15,6 +15,6 @@ test.each([
 	["[a](javascript:alert(1)) [b](data:text/html,x) <javascript:alert(1)>", /(href|src)="(javascript|data)/],
 	["![a](https://evil.example/p.png)", /<img/],
 	["<img src=x onerror=alert(1)> <iframe src=x>", /<img|<iframe/],
-])("an answer cannot run or load anything: %p", (text, forbidden) => {
+])("an answer with %p can neither run scripts nor load files", (text, forbidden) => {
 	expect(shown(text)).not.toMatch(forbidden);
 });

@@ -6,7 +6,7 @@ import { AUDIT_LABELS, actText } from "../../src/web/operator/audit-words.ts";
 const SOURCE = join(import.meta.dir, "../../src");
 const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 
-test("each audited action has its own label, and audit entries use only listed actions", () => {
+test("each audited action has a unique label, and entries use listed actions only", () => {
 	const taken = [...read("billing/stripe-events.ts").matchAll(/^\t\tcase "([\w.]+)":$/gm)].map(
 		([, type]) => `stripe.${type}`,
 	);

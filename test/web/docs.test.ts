@@ -14,7 +14,7 @@ const prose = (text: string): string[] =>
 		.filter((block) => /\p{L}{2}/u.test(block));
 
 describe("the docs in German", () => {
-	test("have the pages of the docs in English", () => expect(readdirSync(join(DOCS, "de")).sort()).toEqual(pages));
+	test("have the same pages as the docs in English", () => expect(readdirSync(join(DOCS, "de")).sort()).toEqual(pages));
 
 	test.each(pages)("%s has the blocks, code, links and values of the English page", (page) => {
 		const marks = (text: string) => [

@@ -20,7 +20,7 @@ test("durations and ages are shown in the largest fitting unit", () => {
 	]);
 });
 
-test("a sign-in opens only paths of this site, never another site", () => {
+test("a sign-in leads only to paths of this site, never to another site", () => {
 	for (const next of [
 		null,
 		"",
@@ -36,13 +36,13 @@ test("a sign-in opens only paths of this site, never another site", () => {
 	expect(safeNextPath("/keys?create=1")).toBe("/keys?create=1");
 });
 
-test("a sign-in opens the wanted page, else the viewer's first page", () => {
+test("a sign-in leads to the requested page, or else to the viewer's first page", () => {
 	const opened = (next: string) => [false, true].map((operator) => pageAfterSignIn(next, { user: { operator } }));
 	expect(opened("/keys?create=1")).toEqual(["/keys?create=1", "/keys?create=1"]);
 	expect(opened("/")).toEqual(["/overview", "/operator"]);
 });
 
-test("the router decodes path parameters once and keeps slashes of a wildcard", () => {
+test("the router decodes path parameters once, and keeps slashes of a wildcard", () => {
 	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ id: "qwen/qwen3-32b" });
 	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ id: "qwen/qwen3" });
 	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ id: "a%2Fb" });
@@ -54,7 +54,7 @@ test("the router decodes path parameters once and keeps slashes of a wildcard", 
 	expect(matchPath("/", "/")).toEqual({});
 });
 
-test("the usage filter ignores unknown values and covers whole days", () => {
+test("the usage filter ignores unknown values, and covers whole days", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);
 	expect(readUsageFilter(new URLSearchParams("range=7d&status=nonsense&model=m"), now)).toEqual({
 		from: Date.UTC(2026, 10, 15),

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ApiError } from "../../src/web/http.ts";
 import { onPasswordAsked, withPasswordAgain } from "../../src/web/resource.ts";
 
-test("two actions that need the password at the same time share one dialog", async () => {
+test("two simultaneous actions that need the password share one dialog", async () => {
 	const dialog = Promise.withResolvers<boolean>();
 	let dialogs = 0;
 	let isGiven = false;

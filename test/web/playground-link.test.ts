@@ -60,7 +60,7 @@ test("a playground link restores the conversation without request ids", async ()
 	});
 });
 
-test("a playground link omits pictures and is not created if too long", async () => {
+test("a playground link omits pictures and is not created if it would be too long", async () => {
 	const picture = { name: "p.png", url: `data:image/png;base64,${"A".repeat(90_000)}` };
 	const turns: Turn[] = [{ role: "user", content: "See", pictures: [picture, picture] }];
 	const { url, leftOut } = await toShareLink({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);

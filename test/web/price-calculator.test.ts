@@ -5,7 +5,7 @@ import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { requestCost } from "../../src/web/parts/model-table.tsx";
 import { createRandom } from "../support/random.ts";
 
-test("the calculator shows the charge to the nano-dollar for any rates and tokens", () => {
+test("the calculator shows the exact charge in nano-dollars for any rates and tokens", () => {
 	const random = createRandom(16);
 	const rate = () => random.int(0, 5_000_000) as PicoUsdPerUnit;
 	// A random number of tokens: mostly small, sometimes millions.

@@ -12,7 +12,7 @@ test("the reason of a failed request distinguishes busy servers from restarts", 
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 
-test("an estimated charge names the client's disconnect only if there was one", () => {
+test("an estimated charge mentions the client's disconnect only if there was one", () => {
 	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client disconnected");
 	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
 		expect(basisText({ basis: "estimated", ending })).not.toContain("client");

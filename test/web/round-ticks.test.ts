@@ -14,7 +14,7 @@ test.each([
 	[[0], [0]],
 	[[], [0]],
 	[[0.3], [0, 0.1, 0.2, 0.3]],
-])("ticks of %p are round and cover them", (values, ticks) => {
+])("the ticks for the values %p are round and cover all values", (values, ticks) => {
 	expect(roundTicks(values)).toEqual(ticks);
 });
 

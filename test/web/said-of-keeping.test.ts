@@ -13,7 +13,7 @@ const service = await withService({
 	env: { RETENTION_REFUSAL_DAYS: String(KEPT_DAYS), RETENTION_AUDIT_DAYS: "400" },
 });
 
-test("pages show the configured retention of refused requests", async () => {
+test("pages show for how long refused requests are stored, as configured", async () => {
 	const config = await (await fetch(`${service.url}/api/console/public/config`)).json();
 	expect(config).toMatchObject({ refusalsKeptDays: KEPT_DAYS });
 	expect(page("pages/request")).not.toMatch(/kept for \d+ days/);

@@ -133,7 +133,7 @@ describe("the translations of the pages", () => {
 		expect(several).toEqual(["Nothing was charged."]);
 	});
 
-	test("pages have no untranslated text", () => {
+	test("are used for every text of the pages", () => {
 		const past = pages.flatMap((path) =>
 			texts(path)
 				.literal.filter((text) => !UNTRANSLATED.has(text))
@@ -143,7 +143,7 @@ describe("the translations of the pages", () => {
 	});
 
 	// In an object with a repeated label only the last value would be shown.
-	test("a list of labels with values has each label once in every language", () => {
+	test("have each label of a list once in every language", () => {
 		const blocks = pages.flatMap((path) =>
 			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(
 				([, , text = ""]) => [...text.matchAll(/^\t+\[t\("([^"]+)"\)\]:/gm)].map(([, label = ""]) => label),
@@ -155,7 +155,7 @@ describe("the translations of the pages", () => {
 			expect(labels.filter((label, at) => labels.indexOf(label as never) !== at)).toEqual([]);
 	});
 
-	test("pages do not make labels by capitalizing codes", () => {
+	test("are used instead of capitalized codes", () => {
 		const raising = pages.filter((path) => /\.toUpperCase\(\) \+/.test(readFileSync(join(SOURCE, path), "utf8")));
 		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);
 	});

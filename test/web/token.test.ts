@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createAttempt } from "../../src/web/token.ts";
 
-test("the form sends one client_token until a response arrives, then a new one", async () => {
+test("a form sends one client_token until a response arrives, then a new client_token", async () => {
 	const attempt = createAttempt();
 	const sent: string[] = [];
 	const send = (usd: string, isAnswered: boolean) =>

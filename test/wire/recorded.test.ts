@@ -32,7 +32,7 @@ describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const
 			await player.stop();
 		});
 
-		test("fails if it breaks off before its finish reason", async () => {
+		test("fails if it breaks off before the finish reason", async () => {
 			const player = createPlayer(recording);
 			const whole = await player.play();
 			for (const end of sampleOf(recording)) {
@@ -92,7 +92,7 @@ function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" 
 	return found;
 }
 
-test("every field of real servers' answers is forwarded, or withheld for a reason", () => {
+test("each field of real servers' answers is forwarded or withheld for a stated reason", () => {
 	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
 		const [passed, withheld] = [FORWARDED_FIELDS[place as "answer"], withheldAt(place as "answer")];
 		const decided = new Set([...Object.keys(passed), ...withheld]);

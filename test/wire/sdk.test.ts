@@ -103,7 +103,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))(
 			}
 		});
 
-		test("is accepted as a message of the next turn", async () => {
+		test("is accepted as a message of the next request", async () => {
 			if (recording.endpoint !== "chat") return;
 			const { events } = await read(through, recording, 0, true);
 			const user = { role: "user", content: `${recording.name}@0` };
@@ -115,7 +115,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))(
 			}
 		});
 
-		test("gives the SDK the same answer however the network cuts the bytes", async () => {
+		test("gives the SDK the same answer however the network splits the bytes", async () => {
 			const cuts = cutPositions(recording, 29);
 			const offset = recording.name.length % 7;
 			for (let at = 1; at <= CUTS; at += 1) {
@@ -127,7 +127,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))(
 );
 
 test.each(broken.map((recording) => [recording.name, recording] as const))(
-	"%s: the SDK throws an error",
+	"%s makes the SDK throw an error",
 	async (_, recording) => {
 		const { said, threw } = await read(through, recording, 0, true);
 		expect(threw).toBe(true);
@@ -139,7 +139,7 @@ test.each(broken.map((recording) => [recording.name, recording] as const))(
 const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at) => LONG || at % 3 === 0);
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(
-	"%s: the SDK's streaming helper reads the answer",
+	"%s is read by the SDK's streaming helper",
 	async (_, recording) => {
 		const { name, n, says } = recording;
 		const stream = through.chat.completions.stream({

@@ -76,7 +76,7 @@ async function costsAfter(days: number): Promise<Map<string, Cost>> {
 	return costs;
 }
 
-test.if(LONG)("no console page or job reads more pages of Postgres after a longer history", async () => {
+test.if(LONG)("no console page or job reads more pages of Postgres if the history is longer", async () => {
 	const [short, long] = [await costsAfter(DAYS[0]), await costsAfter(DAYS[1])];
 	const grown: string[] = [];
 	for (const [step, { pages }] of long) {

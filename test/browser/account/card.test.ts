@@ -63,7 +63,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await tab.context.addCookies(cookiesOf(person, service.url));
 	});
 
-	test("a card payment outside the limits is refused before it is sent", async () => {
+	test("refuses a card payment outside the limits before it is sent", async () => {
 		await page.goto("/credit");
 		const amount = page.getByLabel("Amount in USD");
 		const pay = page.getByRole("button", { name: "Pay by card" });
@@ -93,7 +93,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		expect(stripe.pages).toEqual([]);
 	});
 
-	test("a paid top-up is pending until Stripe confirms the payment", async () => {
+	test("shows a paid top-up as pending until Stripe confirms the payment", async () => {
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
 		await page.getByRole("heading", { name: "Pay USD 250.00" }).waitFor();
@@ -111,7 +111,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		expect(await page.getByText("Payment confirmed").count()).toBe(0);
 	});
 
-	test("the receipt of a top-up opens in a new window and prints on one page", async () => {
+	test("opens the receipt of a top-up in a new window, which prints on one page", async () => {
 		expect((await person.send("PUT", "/api/console/credit/billing-details", BILLED)).body).toEqual(BILLED);
 		const [receipt] = await Promise.all([
 			tab.context.waitForEvent("page"),
@@ -133,7 +133,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await receipt.close();
 	});
 
-	test("a top-up that was not paid can be cancelled, which expires its payment page", async () => {
+	test("cancels an unpaid top-up, which expires Stripe's page for it", async () => {
 		await page.getByRole("button", { name: "$100", exact: true }).click();
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -151,7 +151,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await page.getByRole("button", { name: "Close" }).click();
 	});
 
-	test("the browser's back button leads from Stripe's page to a form that works", async () => {
+	test("works again after the browser's back button leaves Stripe's page", async () => {
 		await page.getByRole("button", { name: "$500", exact: true }).click();
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -168,7 +168,7 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	const panel = page?.getByRole("region", { name: "Automatic top-ups" });
 
-	test("a new customer gets the first answer after 11 clicks and 5 fields", async () => {
+	test("a new customer gets the first answer after 11 clicks and 5 completed fields", async () => {
 		if (LONG) await becomeVisitor(tab);
 		const before = stripe.pages.length;
 		// Position of the button, which must be read before the browser leaves the page.

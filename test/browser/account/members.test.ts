@@ -30,7 +30,7 @@ const house = await open({ person: owner });
 const site = service.url.replace("127.0.0.1", "localhost");
 const guest = await open({ elsewhere: [site, `${issuer}/auth?`] });
 
-describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
+describe.skipIf(!hasChromium)("members of an account in a browser", () => {
 	const shoot = (tab: Tab, name: string) => picture(tab.page, name);
 	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
 

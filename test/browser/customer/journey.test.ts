@@ -144,7 +144,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await setView(page, [1440, "light"]);
 	};
 
-	test("a batch file is checked, its batch is started, followed and downloaded", async () => {
+	test("a batch file is checked, then its batch is started, followed and downloaded", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await choose("no request\n");

@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await page.content()).not.toContain(secret);
 	});
 
-	test("a saved key has its new cap and models as soon as the page says so", async () => {
+	test("a saved key has its new cap and models as soon as the page confirms the save", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
 		await page.getByRole("tab", { name: "LlamaIndex", exact: true, selected: true }).waitFor();
 		expect(await page.content()).not.toContain(secret);
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
 	});
 
-	test("an old key works next to its replacement until the grace period ends", async () => {
+	test("an old key works together with its replacement until the grace period ends", async () => {
 		await page.getByRole("button", { name: "Rotate" }).click();
 		await pick("Keep the old key for", "1 hour");
 		await dialog().getByRole("button", { name: "Create the replacement" }).click();
@@ -131,7 +131,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await call(secret)).toBe("401 api_key_expired");
 	});
 
-	test.if(LONG)("editing a field of a key keeps the key's exact expiry", async () => {
+	test.if(LONG)("editing a field of a key does not change the key's exact expiry", async () => {
 		const [row] = await service.db.sql`
 			update api_key set expires_at = clock_timestamp() + interval '1 day 1.234 seconds'
 			where state = 'active' and replaced_by is null returning id, expires_at`;
@@ -145,7 +145,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(after?.expires_at).toEqual(row?.expires_at);
 	});
 
-	test("a key is revoked once its name is typed, and the next call gets 401", async () => {
+	test("a key is revoked once the user types its name, and its next call gets 401", async () => {
 		const [row] = await service.db.sql`
 			select id, name from api_key where state = 'active' and replaced_by is null`;
 		const name = row?.name ?? "";
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.unroute("**/api/console/keys?*");
 	});
 
-	test("a new project gets its cap, then a key is created in it", async () => {
+	test("a new project gets its cap, and a key is created in the project", async () => {
 		await walk(page, "/projects");
 		await page.getByText("No projects yet.").waitFor();
 		await page.getByRole("button", { name: "Create a project" }).first().click();
@@ -219,7 +219,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect(await call(ofProject)).toBe("answered");
 	});
 
-	test("archiving a project refuses its keys at once", async () => {
+	test("archiving a project refuses requests of its keys at once", async () => {
 		await page.getByRole("button", { name: "Archive" }).click();
 		await dialog()
 			.getByLabel(/Type the project's name/)

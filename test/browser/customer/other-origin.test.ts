@@ -50,7 +50,7 @@ async function useSdk({ baseURL, apiKey }: { baseURL: string; apiKey: string }) 
 	return { models, text: data.choices[0]?.message.content, requestId, streamed, refused, cookies };
 }
 
-test.skipIf(!hasChromium)("a page of another origin can use the SDK", async () => {
+test.skipIf(!hasChromium)("a page of another origin can call the gateway with the SDK", async () => {
 	upstream.always(() => reply().text("Hello there."));
 	const origin = await application();
 	const browser = await launch();

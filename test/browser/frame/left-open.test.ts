@@ -22,7 +22,7 @@ const house = await withTwoAccounts({
 const { service, upstream, owner, friend, page, context, complaints, heading, walkTo, name, signIn } = house;
 
 describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () => {
-	test("pass axe in the brand's colour and show no other brand's name", async () => {
+	test("pass axe in the brand's colour, and show no other brand's name", async () => {
 		await context.clearCookies();
 		const found: string[] = [];
 		for (const [width, scheme, paths] of [
@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 		expect(found).toEqual([]);
 	});
 
-	test("require agreement to the terms before any other page", async () => {
+	test("require agreement to the terms before any other page opens", async () => {
 		await setView(page, [1440, "light"]);
 		await service.db.sql`delete from terms_acceptance`;
 		await page.goto("/keys");
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 	});
 });
 
-describe.skipIf(!hasChromium)("a page that was left open", () => {
+describe.skipIf(!hasChromium)("a console page that was left open", () => {
 	test("asks for the password before it creates a key without a cap", async () => {
 		// Switches animations on, because most people have them on.
 		await page.emulateMedia({ reducedMotion: "no-preference" });
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 });
 
 describe.skipIf(!hasChromium)("an open page of the console", () => {
-	test("does not create a key that expires in a year of five digits", async () => {
+	test("creates no key that expires in a year of five digits", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("ends");
@@ -175,7 +175,7 @@ describe.skipIf(!hasChromium)("an open page of the console", () => {
 		await page.unroute(/\/api\/console\/batch-notices/);
 	});
 
-	test("shows the same secret if the creation of a key is repeated after a lost response", async () => {
+	test("shows the same secret if a key's creation is repeated after a lost response", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium)("an open page of the console", () => {
 		await page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
-	test("stays on the account that the URL names after saving", async () => {
+	test("stays on the account that the URL names after the user saves a change", async () => {
 		await page.goto(`/credit?account=${friend.accountId}`);
 		await page.getByRole("button", { name: "Account: Birch Works" }).waitFor();
 		await page.evaluate((id) => localStorage.setItem("tollgate-account", id), owner.accountId);
@@ -258,7 +258,7 @@ describe.skipIf(!hasChromium)("an open page of the console", () => {
 		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor();
 	});
 
-	test("shows the person who signed in from another tab", async () => {
+	test("shows the person who signed in most recently in another tab", async () => {
 		await walk(page, "/settings");
 		await page.getByText("(this one)").waitFor();
 		await signIn(friend);

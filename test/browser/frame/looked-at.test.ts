@@ -49,7 +49,7 @@ describe.skipIf(!isRun)("an open page of the console", () => {
 		expect(await company.inputValue()).toBe("Alder Works GmbH");
 	});
 
-	test("ignores the late check of a batch file if the user has chosen another file", async () => {
+	test("ignores a batch file's check that ends after the user has chosen another file", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await page.evaluate(() => {
@@ -74,7 +74,7 @@ describe.skipIf(!isRun)("an open page of the console", () => {
 		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
-	test("keeps a dialog open while the dialog's request runs", async () => {
+	test("keeps a dialog open until the dialog's request has ended", async () => {
 		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/api\/console\/projects\?/, async (route) => {
@@ -112,7 +112,7 @@ describe.skipIf(!isRun)("an open page of the console", () => {
 		expect(await page.getByRole("dialog").count()).toBe(0);
 	});
 
-	test("shows an error instead of a page that fails, while other pages work", async () => {
+	test("shows an error in place of a page that fails, while other pages work", async () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
@@ -151,14 +151,14 @@ describe.skipIf(!isRun)("an open page of the console", () => {
 		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
-	test("switches to another account although the URL names the former one", async () => {
+	test("switches to another account although the URL names the previous account", async () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
 		await switchTo("Birch Works");
 		await switchTo("Alder Works");
 	});
 
-	test("tells the user if the browser refuses to copy", async () => {
+	test("shows a message if the browser refuses to copy", async () => {
 		await page.addInitScript(() => {
 			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
 			document.execCommand = () => false;
@@ -171,7 +171,7 @@ describe.skipIf(!isRun)("an open page of the console", () => {
 		await picture(page, "copy-refused");
 	});
 
-	test("keeps the session despite a late 401 and uses the latest session check", async () => {
+	test("keeps the session after a late 401, and applies the latest check of the session", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });

@@ -41,7 +41,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		}
 	});
 
-	test("an ended session leads to the sign-in page, which returns to the page", async () => {
+	test("an ended session leads to the sign-in page, which leads back to the last page", async () => {
 		const tab = await windows.of("fresh", 1440, "light");
 		await tab.page.goto("/keys");
 		await tab.page.getByText("No keys yet.").waitFor();
@@ -68,7 +68,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
-	test("a shortcut of two keys depends on when the keys are pressed, not when handled", async () => {
+	test("the times of the key presses, not of their handling, decide a two-key shortcut", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
@@ -94,7 +94,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
 	});
 
-	test("`/` opens the finder and `?` the list of shortcuts", async () => {
+	test("`/` opens the search and `?` opens the list of shortcuts", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/batches");
 		await settled(tab.page);
@@ -128,8 +128,8 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 	});
 });
 
-describe.skipIf(!isRun)("a visitor in a browser", () => {
-	test("a visitor computes a month's cost and filters models, kept in the URL", async () => {
+describe.skipIf(!isRun)("a visitor without a session in a browser", () => {
+	test("computes a month's cost and filters models, and the URL keeps the input", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
 		await page.getByRole("button", { name: "Question about documents (RAG)" }).click();
@@ -160,7 +160,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		expect(await page.locator("table.data tbody tr").count()).toBe(1);
 	});
 
-	test("the docs search finds a passage", async () => {
+	test("finds a passage with the docs search", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/docs");
 		await page.getByRole("textbox", { name: "Search the docs" }).waitFor();
@@ -174,7 +174,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		expect(await found.count()).toBe(0);
 	});
 
-	test("the first page is painted within a second", async () => {
+	test("sees the first page within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
 		// Repeats slow measurements, because other work on the machine can only add time.

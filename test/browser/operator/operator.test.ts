@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 
-	test("own rates agreed on in a dialog are shown to operator and customer", async () => {
+	test("agreed rates entered in a dialog are shown to operator and customer", async () => {
 		await walk(office, `/operator/accounts/${customer.accountId}`);
 		await office.getByText("List prices").waitFor();
 		await office.getByRole("button", { name: "Prices" }).click();
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		await credit.getByText("This page does not exist.").waitFor();
 	});
 
-	test("the browsers log no error, no request fails", () => {
+	test("the browsers log no error, and no request fails", () => {
 		expect(tabs.flatMap((tab) => tab.complaints)).toEqual([]);
 		expect(tabs.flatMap((tab) => tab.failures)).toEqual([]);
 	});

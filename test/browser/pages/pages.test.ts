@@ -63,7 +63,7 @@ const pagesIn = (language: Language, who: Who) =>
 		return WITH_PICTURES || isThereLonger(page) === (language === "en");
 	});
 
-describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
+describe.skipIf(!hasChromium)("each page of the console in a browser", () => {
 	test("passes axe, fits every width, violates no CSP and is fully in German", async () => {
 		const found: string[] = [];
 		for (const who of new Set(PAGES.map(([, who]) => who)))
@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
 		await tab.page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
-	test("the scripts of the first page are smaller than 200 KB", async () => {
+	test("the scripts of the first page have less than 200 KB", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/sign-in");
 		await settled(page);
@@ -226,7 +226,7 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		return found;
 	}
 
-	test("a page that lost its connection works again after a click on retry", async () => {
+	test("a page that lost its connection works again after a click on Retry", async () => {
 		const tab = await windows.of("rich", 360, "light");
 		await tab.page.route("**/api/console/**", (route) => route.abort("connectionrefused"));
 		await tab.page.goto("/usage");

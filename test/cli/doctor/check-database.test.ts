@@ -115,8 +115,8 @@ describe("the doctor's check of a database server's settings", () => {
 	});
 });
 
-describe("the doctor's check of a database that cannot be used", () => {
-	test("fails with reason and remedy, without showing the password", async () => {
+describe("the doctor's check of an unreachable database", () => {
+	test("fails with reason and remedy, and does not show the password", async () => {
 		const cases = [
 			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED.*Start PostgreSQL/],
 			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication.*user and password/],

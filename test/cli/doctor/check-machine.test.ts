@@ -38,7 +38,7 @@ describe("the doctor's check of the disk", () => {
 		expectFinding(check({ type: 4283649346 | 0 }), "warning", /network file system/);
 	});
 
-	test("warns of a slow fsync if JOURNAL makes every answer wait for an fsync", () => {
+	test("warns of a slow fsync if JOURNAL makes each answer wait for an fsync", () => {
 		const slow = (journal: "host" | "process") => checkDisk({ ...config(), journal }, { timeSync: timed(20.1) });
 		expectFinding(slow("process"), "ok", /fsync takes 20\.1 ms$/);
 		expectFinding(slow("host"), "warning", /fsync takes 20\.1 ms$/);

@@ -51,7 +51,7 @@ describe("the doctor's check of the model servers", () => {
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
 
-	test("names the fault of each server without showing its key", async () => {
+	test("names the fault of each server and does not show its key", async () => {
 		const short = { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] };
 		const cases = [
 			[check("http://127.0.0.1:1/v1"), "broken", /does not answer/],
@@ -120,7 +120,7 @@ describe("the doctor's check of the mail server", () => {
 		expect(mail.told.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))).toEqual([]);
 	});
 
-	test("fails on a wrong password, a missing server or a port for TLS only", async () => {
+	test("fails on a wrong password, a missing server or a port that is for TLS only", async () => {
 		const mail = startMail();
 		const refused = expectFinding(await check(mail.url("canary")), "broken", /refuses the login/);
 		expect(refused.todo).toContain("password");
@@ -129,7 +129,7 @@ describe("the doctor's check of the mail server", () => {
 		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /refuses the login/);
 	});
 
-	test("notes that no mail server is set, and warns of it in production", async () => {
+	test("notes that no mail server is configured, and warns of this in production", async () => {
 		expectFinding(await checkMail(configOf({})), "note", /SMTP_URL is not set/);
 		const secrets = { KEY_PEPPER: "k".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 		expectFinding(await checkMail(configOf({ NODE_ENV: "production", ...secrets })), "warning", /SMTP_URL is not set/);
@@ -169,7 +169,7 @@ describe("the doctor's check of card payments", () => {
 		expectWell(await check({ STRIPE_SECRET_KEY: "rk_live_narrow" }));
 	});
 
-	test("fails on settings at Stripe that would lose payments, and shows no key", async () => {
+	test("fails on settings at Stripe that would lose payments, and does not show the key", async () => {
 		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");

@@ -68,7 +68,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))(
-	"impossible usage of %s gives the same cost in answer, look-up and books",
+	"impossible usage of %s has the same cost in answer, look-up and books",
 	async (_, target) => {
 		const { accountId, secret } = await richCustomer();
 		const answers = [];

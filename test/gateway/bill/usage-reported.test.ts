@@ -173,15 +173,15 @@ describe.each(KINDS)("the reasoning tokens of a %s answer (streamed %p)", (kind,
 	);
 });
 
-describe.each(KINDS)("a usage record of a %s answer that lacks one of its counts (streamed %p)", (kind, stream) => {
-	test("has an estimated prompt count if that count is zero", async () => {
+describe.each(KINDS)("a usage record of a %s answer without one count (streamed %p)", (kind, stream) => {
+	test("gets an estimated prompt count if the prompt count is zero", async () => {
 		const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ completion_tokens: 40, basis: "estimated" });
 		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_TOKENS_ESTIMATED);
 	});
 
-	test("has an estimated completion count if that count is missing", async () => {
+	test("gets an estimated completion count if the completion count is missing", async () => {
 		const usage = { prompt_tokens: 70, completion_tokens: null };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 1, basis: "estimated" });

@@ -25,7 +25,7 @@ const post = (body: BodyInit, headers: Record<string, string> = {}) =>
 	from(new Request(URL, { method: "POST", body, headers }));
 
 describe("a request body", () => {
-	test("is read up to the size limit, and a larger one is refused with that limit", async () => {
+	test("is read up to the size limit, and beyond it is refused with that limit", async () => {
 		for (const [bytesMax, limit] of [
 			[2, "2 bytes"],
 			[1_000, "1000 bytes"],
@@ -46,7 +46,7 @@ describe("a request body", () => {
 		}
 	});
 
-	test("times out if its bytes trickle in for more than a minute", async () => {
+	test("times out if its bytes take longer than a minute to arrive", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		let feed: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -185,7 +185,7 @@ describe("a request body", () => {
 		expect(timeouts).toEqual([]);
 	});
 
-	test("that arrives after its deadline uses no memory", async () => {
+	test("uses no memory for bytes that arrive after the body's deadline", async () => {
 		const clock = createManualClock();
 		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });
 		const hold = memory.hold("account");
@@ -259,7 +259,7 @@ describe("a request body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("of 64 to 256 KB counts its full length and yields to an account that uses less", async () => {
+	test("of 64 to 256 KB counts its full length, and yields to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 450_000 }),
 		});
@@ -275,7 +275,7 @@ describe("a request body", () => {
 		expect(memory.bytes()).toBe(400_000);
 	});
 
-	test("is read although its account's share of memory shrank after it was counted", async () => {
+	test("is read although its account's share of memory became smaller in the meantime", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 250_000 }),
 		});
@@ -288,7 +288,7 @@ describe("a request body", () => {
 		expect(await reading).toBe("none");
 	});
 
-	test("of which no byte arrives counts its length up to a limit", async () => {
+	test("without a single byte so far counts its declared length up to a limit", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {
@@ -303,7 +303,7 @@ describe("a request body", () => {
 		expect(reads.whole.all()).toBe(0);
 	});
 
-	test("counts memory as it arrives and yields it to an account that uses less", async () => {
+	test("counts memory as bytes arrive, and yields memory to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
 		});

@@ -116,7 +116,7 @@ function namesIn(value: unknown): number {
 	return Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), own);
 }
 
-test("a shortened body lacks only ends of strings in `messages`; each byte is counted", () => {
+test("a shortened body lacks only ends of strings in `messages`, and each byte counts", () => {
 	let parsed = 0;
 	let leftOut = 0;
 	fc.assert(
@@ -141,7 +141,7 @@ test("a shortened body lacks only ends of strings in `messages`; each byte is co
 	expect(leftOut).toBeGreaterThan(30);
 });
 
-test("a shortened body lacks long texts that stand between texts with many escapes", () => {
+test("a shortened body lacks long texts even between texts with many escapes", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
 	const dense = "a line\\n".repeat(1_000);
 	const messages = Array.from({ length: 100 }, (_, at) => {
@@ -177,7 +177,7 @@ test("a shortened body keeps URLs, arguments, names and texts with many escapes"
 		});
 });
 
-test("a body of which less than half can be cut is not shortened", () => {
+test("a body is not shortened if less than half of it can be cut", () => {
 	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
 	const called = (chars: number) =>
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;

@@ -39,7 +39,7 @@ async function streamed(bodies: readonly Json[], more: Json = {}): Promise<Json[
 const deltasOf = (events: readonly Json[]): Json[] =>
 	events.flatMap(({ choices }) => ((choices ?? []) as { delta: Json }[]).map(({ delta }) => delta));
 
-describe("an answer whose message content comes in parts", () => {
+describe("a chat answer whose message content comes in parts", () => {
 	const PARTS = [
 		{
 			type: "thinking",
@@ -52,7 +52,7 @@ describe("an answer whose message content comes in parts", () => {
 		{ type: "text", text: "-two" },
 	];
 
-	test("has the text in the field content and the rest in reasoning", async () => {
+	test("has the text parts in `content` and the thinking parts in `reasoning_content`", async () => {
 		const { message } = await whole(chatAnswer({ content: PARTS }, "stop", { usage: USAGE }));
 		expect(message).toEqual({
 			role: "assistant",
@@ -95,7 +95,7 @@ describe("an answer without a finish reason", () => {
 		["", "empty"],
 		[null, "null"],
 		[undefined, "missing"],
-	])("gets the finish reason stop instead of %p (%s)", async (finish) => {
+	])("gets the finish reason `stop` instead of %p (%s)", async (finish) => {
 		const { answer, choice } = await whole(chatAnswer({ content: "Forty-two" }, finish, { usage: USAGE }));
 		expect(choice).toMatchObject({ finish_reason: "stop" });
 		expect(answer.usage).toMatchObject({ completion_tokens: 5 });
@@ -255,7 +255,7 @@ describe("fields that a provider adds to its answer", () => {
 		expect(JSON.stringify(events)).not.toMatch(/10\.0\.0\.1|Elsewhere|req_upstream|prompt_ms|\/srv/);
 	});
 
-	test("reach the client if they are citations in a stream's last event", async () => {
+	test("reach the client if citations are in an event after the stream's finish", async () => {
 		const events = await streamed([
 			chatEvent({ content: "Forty-two" }),
 			chatEvent({}, "stop"),
@@ -284,7 +284,7 @@ test("appear in no answer if they describe the server", async () => {
 	expect(JSON.stringify(answers)).not.toMatch(/<\w+>/);
 });
 
-test("a completion without a finish reason reports its usage beside a choice", async () => {
+test("a completion without a finish reason has its usage next to a choice", async () => {
 	const tgi = startUpstream({ dialect: "tgi" });
 	await service.serve(chatModel({ url: tgi.url, dialect: "tgi" }).replace(" n,", ""));
 	const { secret } = await service.customer();

@@ -53,7 +53,7 @@ describe("an optional field of a chat request", () => {
 		);
 	});
 
-	test("has no effect if it is named like a property of Object.prototype", () => {
+	test("has no effect if its name is a property of Object.prototype", () => {
 		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
 		const ask = read(body);
 		expect(Object.keys(ask.fields)).toEqual([]);
@@ -61,7 +61,7 @@ describe("an optional field of a chat request", () => {
 	});
 });
 
-describe("the output limit of a chat", () => {
+describe("the output limit of a chat request", () => {
 	test("is the smaller of the client's limit and the model's limit", () => {
 		expect(read({ max_tokens: 5 }).maxOutputTokens).toBe(5);
 		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).maxOutputTokens).toBe(7);
@@ -192,7 +192,7 @@ describe("a long chat message", () => {
 		}
 	});
 
-	test("with characters beyond ASCII is reserved at its highest token count", () => {
+	test("with characters beyond ASCII reserves credit for its highest token count", () => {
 		const text = ["\u{FDFA}", "–", "😀"]
 			.map((sign) => "a line of prose, ".repeat(35) + sign)
 			.join("")
@@ -208,11 +208,11 @@ describe("a long chat message", () => {
 		expect(plain.measure).toMatchObject({ textBytes: measure.textBytes, addedBytes: 0 });
 	});
 
-	test("is serialized anew if it is short", () => {
+	test("is parsed and serialized again if it is short", () => {
 		expect(readText('[{"role":"user","content":"hello"}]')).toBeUndefined();
 	});
 
-	test("is serialized anew if it has unchecked content", () => {
+	test("is parsed and serialized again if some of its content is not checked", () => {
 		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
 		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
 		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();

@@ -25,18 +25,18 @@ const EMPTY = [{ index: 0, delta: {}, finish_reason: null }];
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
 
-describe("a model server that fails after the first token", () => {
+describe("a client whose model server fails after the first token", () => {
 	const died = { ending: "upstream_died", status: 502, code: "upstream_error" };
 	const cases: [string, () => Reply, typeof died][] = [
 		["an error event", () => reply().errorEvent(2), { ...died, ending: "upstream_failed" }],
 		["a broken connection", () => reply().dieAfter(2), died],
-		["an end without its end", () => reply().endAfter(2), died],
+		["an end without its end marker", () => reply().endAfter(2), died],
 		["silence", () => reply().stallAfter(2), { ending: "upstream_silent", status: 504, code: "upstream_timeout" }],
 	];
 	for (const [at, [name, answer, { ending, status, code }]] of cases.entries())
 		for (const includeUsage of [true, false])
 			(name === "silence" ? impatient : matrix).cell(
-				`${name}, usage ${includeUsage ? "" : "not "}asked for`,
+				`gets ${code} and is charged after ${name}, usage ${includeUsage ? "" : "not "}requested`,
 				async ({ send }) => {
 					const more = { stream: true, ...(includeUsage ? { stream_options: { include_usage: true } } : {}) };
 					const { client } = await send(more, answer().text(`${LONG_WORDS} ccc ddd`));
@@ -65,7 +65,7 @@ describe("a model server that fails after the first token", () => {
 describe("a client that disconnects from a chat", () => {
 	for (const stream of [true, false])
 		matrix.cell(
-			`is charged nothing while it waits, ${stream ? "streamed" : "whole"}`,
+			`is charged nothing before the first token, ${stream ? "streamed" : "whole"}`,
 			(place) => disconnectWhen(place, { stream }, reply().hang(), async () => {}),
 			(cell) => {
 				expectFree(cell, LEFT.ending, LEFT.status);
@@ -75,7 +75,7 @@ describe("a client that disconnects from a chat", () => {
 		);
 
 	matrix.cell(
-		"is charged the tokens that it read, and at most those that the upstream sent",
+		"is charged at least the tokens read, and at most the tokens that the server sent",
 		(place) => {
 			const words = Array.from({ length: 400 }, () => " w");
 			return disconnectWhen(place, { stream: true }, reply().text(words).trickle(2), (client) =>
@@ -92,7 +92,7 @@ describe("a client that disconnects from a chat", () => {
 	);
 
 	matrix.cell(
-		"is charged the delivered tokens while the upstream is silent",
+		"is charged the delivered tokens while the model server is silent",
 		(place) =>
 			disconnectWhen(place, { stream: true }, reply().text("aaaa bbb ccc ddd").stallAfter(3), (client) =>
 				client.until("ccc"),
@@ -103,7 +103,7 @@ describe("a client that disconnects from a chat", () => {
 	);
 
 	matrix.cell(
-		"is charged what the gateway read while the client stalls",
+		"is charged the output that the gateway read while the client does not read",
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return disconnectWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {

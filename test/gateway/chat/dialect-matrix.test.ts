@@ -46,7 +46,7 @@ const FIND = { type: "function", function: { name: "find", parameters: { type: "
 
 const KINDS: readonly Kind[] = [
 	{
-		name: "plain",
+		name: "text",
 		more: {},
 		answer: () =>
 			reply()
@@ -69,7 +69,7 @@ const KINDS: readonly Kind[] = [
 		charge: () => exact(5),
 	},
 	{
-		name: "length stop",
+		name: "output limit reached",
 		more: { max_tokens: 2 },
 		answer: reply,
 		shape: { content: "echo: one", finish: "length" },
@@ -83,7 +83,7 @@ const KINDS: readonly Kind[] = [
 		charge: ({ dialect }) => exact(SINGLE_CHOICE.has(dialect) ? 4 : 8),
 	},
 	{
-		name: "no count from the upstream",
+		name: "no token count",
 		more: {},
 		answer: () =>
 			reply()
@@ -100,7 +100,7 @@ const KINDS: readonly Kind[] = [
 for (const [at, kind] of KINDS.entries()) {
 	for (const includeUsage of [true, false])
 		matrix.cell(
-			`an answer (${kind.name}), streamed, usage ${includeUsage ? "" : "not "}asked for`,
+			`a streamed answer (${kind.name}) is forwarded, usage ${includeUsage ? "" : "not "}requested`,
 			async ({ send }) => {
 				const more = {
 					...kind.more,
@@ -125,7 +125,7 @@ for (const [at, kind] of KINDS.entries()) {
 			at % 2 === Number(includeUsage) ? 0 : 1,
 		);
 	matrix.cell(
-		`an answer (${kind.name}), whole`,
+		`an answer that is not streamed (${kind.name}) is forwarded`,
 		async ({ send }) => (await send(kind.more, kind.answer())).client.ended(),
 		(cell) => {
 			expectCharge(cell, { ending: "finished", status: 200, ...kind.charge(cell, false) });
@@ -150,7 +150,7 @@ for (const [counted, open] of [
 	[false, false],
 ])
 	matrix.cell(
-		`a finished stream ${counted ? "with" : "without"} usage, without its end marker, ${open ? "left open" : "closed"}`,
+		`a stream without an end marker is complete, usage ${counted ? "" : "not "}sent, ${open ? "left open" : "closed"}`,
 		async ({ send, upstream }) => {
 			const said = reply().text("aaaa bbb");
 			const answer = open ? said.stallAfter(2) : said.withoutEndMarker();
@@ -170,14 +170,14 @@ for (const [counted, open] of [
  */
 const FORMS: [string, (answer: Reply) => Reply][] = [
 	["events", (answer) => answer.eventsAs("text/event-stream")],
-	["events called JSON", (answer) => answer.eventsAs("application/json")],
+	["events with the content type of JSON", (answer) => answer.eventsAs("application/json")],
 	["one body", (answer) => answer.wholeBody()],
 	["status 201", (answer) => answer.status(201)],
 ];
 for (const [at, [form, as]] of FORMS.entries())
 	for (const stream of [true, false])
 		matrix.cell(
-			`an answer as ${form}, ${stream ? "streamed" : "whole"}`,
+			`an answer in the form of ${form} is understood, ${stream ? "streamed" : "whole"}`,
 			async ({ send }) => {
 				const answer = reply()
 					.reasoning("hm hm")
@@ -233,7 +233,7 @@ function joined(events: readonly Json[], index: number): Shape {
 	return shapeOf(messageOf(events, index), finishes[0]?.finish_reason);
 }
 
-describe("a model server that fails before the first token", () => {
+describe("a client whose model server fails before the first token", () => {
 	const cases: [string, () => Reply[], { status: number; ending: string; code: string }][] = [
 		[
 			"an error status",
@@ -241,7 +241,7 @@ describe("a model server that fails before the first token", () => {
 			{ status: 502, ending: "upstream_failed", code: "upstream_error" },
 		],
 		[
-			"a broken connection, and again on a fresh one",
+			"two broken connections",
 			() => [reply().reset(), reply().reset()],
 			{ status: 502, ending: "upstream_failed", code: "upstream_error" },
 		],
@@ -255,7 +255,7 @@ describe("a model server that fails before the first token", () => {
 	for (const [at, [name, answers, { status, ending, code }]] of cases.entries())
 		for (const stream of [true, false])
 			(name === "silence" ? impatient : matrix).cell(
-				`${name}, ${stream ? "streamed" : "whole"}`,
+				`gets ${status} without a charge after ${name}, ${stream ? "streamed" : "whole"}`,
 				async ({ send, upstream }) => {
 					const replies = answers();
 					const { client, nth } = await send({ stream }, ...replies);

@@ -87,7 +87,7 @@ const SAID: readonly Json[] = [{ content: null, tool_calls: [CALL] }, { content:
 /** Reasoning of an answer that a client sends back, and the text that the server must receive. */
 const REASONINGS: readonly (readonly [string, Json, string])[] = [
 	["as this service wrote it", { reasoning_content: "hm" }, "hm"],
-	["under its other name", { reasoning: "hm" }, "hm"],
+	["under the name `reasoning`", { reasoning: "hm" }, "hm"],
 	["under both names", { reasoning_content: "hm", reasoning: "hm" }, "hm"],
 	["under an empty and a filled name", { reasoning_content: "", reasoning: "hm" }, "hm"],
 	["under a filled and an empty name", { reasoning_content: "hm", reasoning: null }, "hm"],
@@ -110,19 +110,19 @@ const KINDS: readonly Kind[] = [
 	),
 	...ARGUMENTS.flatMap(([name, given, sent]) => [
 		{
-			name: `writes arguments that are ${name} as text`,
+			name: `sends arguments that are ${name} as text`,
 			body: answer({ content: null, tool_calls: [calling(given), CALL] }),
 			part: ANSWER,
 			sent: { role: "assistant", content: null, tool_calls: [calling(sent), CALL] },
 		},
 		{
-			name: `writes arguments that are ${name} as text after a long message`,
+			name: `sends arguments that are ${name} as text after a long message`,
 			body: answer({ content: LONG, tool_calls: [calling(given)] }),
 			part: ANSWER,
 			sent: { role: "assistant", content: LONG, tool_calls: [calling(sent)] },
 		},
 		{
-			name: `writes a deprecated call's arguments that are ${name} as text`,
+			name: `sends a deprecated call's arguments that are ${name} as text`,
 			body: answer({ content: null, function_call: calling(given).function }),
 			part: ANSWER,
 			sent: { role: "assistant", content: null, function_call: calling(sent).function },
@@ -147,7 +147,7 @@ const KINDS: readonly Kind[] = [
 		sent: { role: "assistant", content: "", refusal: LONG },
 	},
 	...[LONG, "be brief"].map((content) => ({
-		name: `sends a ${content.length > 100 ? "long " : ""}developer's message as the system's`,
+		name: `sends a ${content.length > 100 ? "long " : ""}developer message as a system message`,
 		body: { messages: [{ role: "developer", content }, HI] },
 		part: (sent: Sent) => sent.messages?.[0]?.role,
 		sent: "system",
@@ -159,7 +159,7 @@ const KINDS: readonly Kind[] = [
 			[LONG, "be kind"],
 		] as const
 	).map(([first, second]) => ({
-		name: `joins a ${first.length > 100 ? "long " : ""}system message and a developer's at the start`,
+		name: `joins a ${first.length > 100 ? "long " : ""}system message and a developer message at the start`,
 		body: {
 			messages: [
 				{ role: "system", content: first },
@@ -182,7 +182,7 @@ const KINDS: readonly Kind[] = [
 		],
 	})),
 	...[[HI.content], ["a", "b"], [LONG]].map((texts) => ({
-		name: `sends a tool's result of ${texts.length} parts, ${texts[0]?.length} characters`,
+		name: `sends a tool result of ${texts.length} parts, ${texts[0]?.length} characters`,
 		body: {
 			messages: [
 				HI,
@@ -194,14 +194,14 @@ const KINDS: readonly Kind[] = [
 		sent: texts.length === 1 ? texts[0] : texts.map((text) => ({ type: "text", text })),
 	})),
 	{
-		name: "keeps the developer's role if told to",
+		name: "keeps the role `developer` if the catalogue says so",
 		model: "-keep",
 		body: { messages: [{ role: "developer", content: "be brief" }, HI] },
 		part: (sent) => sent.messages?.[0]?.role,
 		sent: "developer",
 	},
 	{
-		name: "sends a function's result as a tool's",
+		name: "sends a function result as a tool result",
 		body: { messages: [HI, ...FUNCTIONS] },
 		part: (sent) => sent.messages?.slice(1),
 		sent: [
@@ -211,19 +211,19 @@ const KINDS: readonly Kind[] = [
 		openai: FUNCTIONS,
 	},
 	{
-		name: "refuses a function's result without its call",
+		name: "refuses a function result without its call",
 		body: { messages: [HI, FUNCTIONS[1]] },
 		refused: "messages[1].role",
 		only: CHAT_DIALECTS.filter((dialect) => dialect !== "openai"),
 	},
 	{
-		name: "refuses a function's result of another name",
+		name: "refuses a function result with another name than the call's",
 		body: { messages: [HI, FUNCTIONS[0], { ...FUNCTIONS[1], name: "g" }] },
 		refused: "messages[2].role",
 		only: CHAT_DIALECTS.filter((dialect) => dialect !== "openai"),
 	},
 	{
-		name: "leaves empty lists out",
+		name: "omits empty lists",
 		body: {
 			messages: [HI],
 			stop: [],
@@ -239,7 +239,7 @@ const KINDS: readonly Kind[] = [
 		ignored: "",
 	},
 	...["echo", "continue_final_message", "ignore_eos"].map((name) => ({
-		name: `refuses ${name} if not listed`,
+		name: `refuses ${name} unless the catalogue lists it`,
 		body: { messages: [HI], [name]: true },
 		refused: name,
 	})),
@@ -255,13 +255,13 @@ const KINDS: readonly Kind[] = [
 			["tool_choice", { type: "function", function: { name: "f" } }],
 		] as const
 	).map(([name, value]) => ({
-		name: `refuses ${name} if not listed: ${JSON.stringify(value)}`,
+		name: `refuses ${name} unless the catalogue lists it: ${JSON.stringify(value)}`,
 		model: "-bare",
 		body: { messages: [HI], tools: [{ type: "function", function: { name: "f" } }], [name]: value },
 		refused: name,
 	})),
 	{
-		name: "leaves out what only tunes, and values without effect",
+		name: "omits unlisted tuning fields, and values without effect",
 		model: "-bare",
 		body: {
 			messages: [HI],
@@ -280,7 +280,7 @@ const KINDS: readonly Kind[] = [
 		ignored: "top_k, user, echo, min_tokens, best_of, add_generation_prompt, tools, tool_choice, response_format",
 	},
 	{
-		name: "leaves everything out if told to",
+		name: "omits all unlisted fields if the catalogue says so",
 		model: "-lenient",
 		body: { messages: [HI], echo: true, min_tokens: 5, response_format: { type: "json_object" } },
 		part: ({ messages }) => messages,
@@ -294,19 +294,19 @@ const KINDS: readonly Kind[] = [
 		only: ["ollama"],
 	},
 	{
-		name: "passes a listed type of response_format",
+		name: "forwards a listed type of response_format",
 		body: { messages: [HI], response_format: { type: "regex", regex: "a+" } },
 		part: ({ response_format: format }) => format,
 		sent: { type: "regex", regex: "a+" },
 	},
 	{
-		name: "refuses another type of response_format",
+		name: "refuses an unlisted type of response_format",
 		body: { messages: [HI], response_format: { type: "grammar", grammar: "root ::= x" } },
 		refused: "response_format.type",
 	},
 ];
 
-describe.each(KINDS.map((kind) => [kind.name, kind] as const))("the gateway, sending a chat on, %s", (_, kind) => {
+describe.each(KINDS.map((kind) => [kind.name, kind] as const))("the gateway, forwarding a chat, %s", (_, kind) => {
 	test.each(kind.only ?? CHAT_DIALECTS)("for dialect %s", async (dialect) => {
 		const upstream = upstreams.get(dialect) as UpstreamServer;
 		for (const stream of [false, true]) {
@@ -330,7 +330,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("the gateway, sen
 	});
 });
 
-test("the next model of a route gets the messages in the form that it accepts", async () => {
+test("the next model of a route gets the messages in the form that its server accepts", async () => {
 	const long = { role: "assistant", content: null, reasoning_content: LONG };
 	await service.serve(
 		`${modelsOf("", "tool_choice", LISTED).join("\n")}\n${chatModel({ id: "tiny", url: (upstreams.get("tgi") as UpstreamServer).url, dialect: "tgi" }).replace("response_format, ", "")}\nroutes:\n  - { id: both, models: [tiny, vllm] }`,

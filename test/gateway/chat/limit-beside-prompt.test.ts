@@ -24,9 +24,9 @@ const refusal = (message: string) =>
 	reply().errorStatus(400, { error: { message, type: "BadRequestError", code: 400 } });
 
 describe.each(Object.entries(TEXTS))(
-	"if %s refuses the output limit because the prompt leaves too little context",
+	"if %s refuses the output limit because the prompt leaves too little context,",
 	(_, text) => {
-		test.each([false, true])("the gateway sends the request again without it (streamed: %p)", async (stream) => {
+		test.each([false, true])("the gateway repeats the request without a limit (streamed: %p)", async (stream) => {
 			const { accountId, secret } = await service.customer();
 			for (const more of [{}, { max_tokens: 1_000 }]) {
 				const before = upstream.requests.length;

@@ -129,8 +129,8 @@ const asked = (model: string, content: string, more: Json = {}) => ({
 	...more,
 });
 
-describe("a batch line at a model server that differs from OpenAI", () => {
-	test.each(CHAT_DIALECTS)("of dialect %s gets tool calls and counts of every kind of answer", async (dialect) => {
+describe("a batch line for a model server whose format differs from OpenAI's", () => {
+	test.each(CHAT_DIALECTS)("with dialect %s gets tool calls and counts of each kind of answer", async (dialect) => {
 		const ids = Object.keys(KINDS).flatMap((name) => FORMS.map((form) => `${name}, ${form}`));
 		const lines = ids.map((id) =>
 			JSON.stringify({ custom_id: id, method: "POST", url: "/v1/chat/completions", body: asked(dialect, id) }),
@@ -144,10 +144,10 @@ describe("a batch line at a model server that differs from OpenAI", () => {
 	});
 });
 
-describe("a playground chat at a model server that differs from OpenAI", () => {
+describe("a playground chat with a model server whose format differs from OpenAI's", () => {
 	const cells = CHAT_DIALECTS.flatMap((dialect) => [true, false].map((stream) => [dialect, stream] as const));
 	test.each(cells)(
-		"with dialect %s, streamed %p, gets tool calls and counts of every answer",
+		"with dialect %s, streamed %p, gets tool calls and counts of each answer",
 		async (dialect, stream) => {
 			for (const name of Object.keys(KINDS))
 				for (const form of FORMS) {
@@ -160,7 +160,7 @@ describe("a playground chat at a model server that differs from OpenAI", () => {
 	);
 });
 
-test("batch lines and playground chats adapt earlier answers to the model server", async () => {
+test("batch lines and playground chats send earlier answers in the server's format", async () => {
 	const call = { id: "c", type: "function", function: { name: "f", arguments: '{"cut": "o' } };
 	const history = [
 		{ role: "user", content: "hi" },

@@ -104,7 +104,7 @@ describe.each(CHAT_DIALECTS)("with dialect %s", (dialect) => {
 		]);
 	});
 
-	test("max_tokens of a completion defaults to 16 and is sent in one field", async () => {
+	test("max_tokens of a completion defaults to 16 and is sent under one name", async () => {
 		const { secret } = await service.customer();
 		const before = server(dialect).requests.length;
 		await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stop: "END", user: "u" });
@@ -240,7 +240,7 @@ test("a field that would change the completion is refused if the server ignores 
 	]);
 });
 
-test("a request that fails by a bug after its settlement is still charged", async () => {
+test("a completion that fails by a bug after its settlement is still charged", async () => {
 	const { secret, accountId } = await service.customer();
 	const { stringify } = JSON;
 	const bug = spyOn(JSON, "stringify").mockImplementation(((value: unknown, ...more: []) => {

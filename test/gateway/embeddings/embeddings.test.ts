@@ -100,17 +100,17 @@ describe.each(DIALECTS)("embeddings endpoint with dialect %s", (dialect) => {
 
 test.each([
 	["too few vectors", { data: [] }],
-	["an index twice", { data: [0, 0].map((index) => ({ index, embedding: [1] })) }],
-	["an index beyond", { data: [0, 2].map((index) => ({ index, embedding: [1] })) }],
+	["a repeated index", { data: [0, 0].map((index) => ({ index, embedding: [1] })) }],
+	["an index out of range", { data: [0, 2].map((index) => ({ index, embedding: [1] })) }],
 	["holes in a vector", { data: [0, 1].map((index) => ({ index, embedding: [1, null] })) }],
 	...["1e999", "NaN", "-Infinity", '"1"'].map((number): [string, string] => [
 		`the number ${number}`,
 		`{"data": [{"index": 0, "embedding": [1, ${number}]}, {"index": 1, "embedding": [1, 2]}]}`,
 	]),
 	["NaN in base64", '{"data": [{"index": 0, "embedding": "AADAfw=="}, {"index": 1, "embedding": "AACAPw=="}]}'],
-	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
-	["no object", "[1, 2]"],
-	["no JSON", "<html>secret</html>"],
+	["invalid base64", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
+	["JSON that is no object", "[1, 2]"],
+	["an answer that is no JSON", "<html>secret</html>"],
 ])("the gateway converts an embedding with %s to a 502 without a charge", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));

@@ -54,7 +54,7 @@ describe("400 invalid_request", () => {
 		);
 	});
 
-	test("costs nothing and reaches no model server", async () => {
+	test("costs nothing and is not sent to a model server", async () => {
 		expect(upstream.requests).toHaveLength(0);
 		await expectUncharged(service, customer.accountId);
 	});
@@ -83,7 +83,7 @@ describe("400 invalid_request", () => {
 		["top_k must be -1 or canary", "sampling parameter"],
 		["unknown revision: canary", "the model's documentation"],
 		["[{'loc': ('body', 'canary'), 'input': {'messages': [{'content': 'roles, tools, images'}]}}]", "documentation"],
-	])("hints at the cause of a server's refusal that names no field: %s", async (message, hint) => {
+	])("names the probable cause if a server refuses without naming a field: %s", async (message, hint) => {
 		upstream.next(reply().errorStatus(400, { error: { message, type: "BadRequestError", param: null, code: 400 } }));
 		const { error } = await errorOf(await post(ask()));
 		expect(error).toMatchObject({ code: "invalid_request", param: null, message: expect.stringContaining(hint) });

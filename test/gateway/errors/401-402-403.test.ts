@@ -36,7 +36,7 @@ test("a request without a key gets 401 missing_api_key", async () => {
 	await expect401(await service.get("/v1/models"), "missing_api_key");
 });
 
-test("a malformed, unknown or doubled key gets 401 invalid_api_key", async () => {
+test("a malformed, unknown or repeated key gets 401 invalid_api_key", async () => {
 	const { secret } = await service.key(accountId);
 	const other = await service.key(accountId);
 	const broken = `${secret.slice(0, -1)}${secret.endsWith("a") ? "b" : "a"}`;
@@ -70,7 +70,7 @@ test("an expired key gets 401 api_key_expired from the time of expiry on", async
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
 });
 
-test("no request with a 401 reached a model server or was charged", async () => {
+test("a request that gets 401 is not charged and not sent to a model server", async () => {
 	await expectUncharged(service, accountId);
 	expect(upstream.requests).toHaveLength(0);
 });
@@ -123,7 +123,7 @@ test("an account that never paid gets 402 top_up_required, but can list models",
 });
 
 describe("402 insufficient_quota", () => {
-	test("names the amounts and a `max_tokens` that the credit just covers", async () => {
+	test("names the amounts and the largest `max_tokens` that the credit covers", async () => {
 		const { accountId, secret } = await service.customer({ exactCredit: 1_000_000 });
 		for (const stream of [false, true]) {
 			const { status, error, headers } = await errorOf(await post(secret, ask("one two three", { stream })), [
@@ -152,7 +152,7 @@ describe("402 insufficient_quota", () => {
 		await fits.text();
 	});
 
-	test("names no affordable output if the prompt alone costs too much", async () => {
+	test("names no affordable output if the prompt alone costs more than the credit", async () => {
 		const { secret } = await service.customer({ exactCredit: 5_000 });
 		const { error } = await errorOf(await post(secret, ask()), AMOUNTS);
 		expect(error).toMatchObject({ code: "insufficient_quota", available_usd: "0.000005" });
@@ -167,7 +167,7 @@ describe("402 insufficient_quota", () => {
 	});
 });
 
-test("a key at its cap gets 402 key_cap_exceeded though the account has credit", async () => {
+test("a key at its cap gets 402 key_cap_exceeded although its account has credit", async () => {
 	const before = upstream.requests.length;
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } });
 	const { status, error, headers } = await errorOf(await post(secret, ask()), [...AMOUNTS, "affordable_max_tokens"]);

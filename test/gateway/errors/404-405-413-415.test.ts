@@ -29,7 +29,7 @@ test("an unknown model gets 404 model_not_found with its shortened name", async 
 	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
 });
 
-test("a retired model gets 404 model_not_found with its retirement day", async () => {
+test("a retired model gets 404 model_not_found with its day of retirement", async () => {
 	const asked = await service.chat(customer.secret, ask("hi", { model: "gone-model" }));
 	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
 		const { status, error } = await errorOf(answer);
@@ -48,7 +48,7 @@ test("a model that supports no chats gets 404 unsupported_mode", async () => {
 });
 
 describe("404 not_found", () => {
-	test("answers requests to every unknown path", async () => {
+	test("is the answer to a request with an unknown path", async () => {
 		for (const path of [
 			"/v1",
 			"/v1/",
@@ -151,7 +151,7 @@ test("a wrong method gets 405 method_not_allowed with the allowed method", async
 });
 
 describe("413 payload_too_large", () => {
-	test("refuses a body by its declared length before it is sent", async () => {
+	test("refuses a body by its declared length before the client sends it", async () => {
 		const client = await service.openChat(customer.secret, "{", { "content-length": String(2 * MB) });
 		await client.until('"payload_too_large"');
 		const { status, headers, body } = parseRaw(client.text());
@@ -163,7 +163,7 @@ describe("413 payload_too_large", () => {
 		});
 	});
 
-	test("refuses a body that was sent completely", async () => {
+	test("refuses a body that the client sent completely", async () => {
 		const { status, error } = await errorOf(await service.chat(customer.secret, ask("x".repeat(2 * MB))));
 		expect(status).toBe(413);
 		expect(error).toMatchObject({ code: "payload_too_large", type: "invalid_request_error" });
@@ -206,7 +206,7 @@ describe("415 unsupported_media_type", () => {
 	});
 });
 
-test("no refused request reached a model server or was charged", async () => {
+test("a refused request is not charged and not sent to a model server", async () => {
 	await expectUncharged(service, customer.accountId);
 	expect(upstream.requests).toHaveLength(0);
 });

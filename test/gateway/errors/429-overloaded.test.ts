@@ -56,7 +56,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(await service.usage(accountId)).toHaveLength(3);
 	});
 
-	test("replaces 401 at an address with many failures, but never for valid keys", async () => {
+	test("replaces 401 for an address with many failed attempts, but never for valid keys", async () => {
 		const { secret } = await service.customer();
 		const codes: unknown[] = [];
 		for (let attempt = 0; attempt < 30; attempt++) {
@@ -71,7 +71,7 @@ describe("429 rate_limit_exceeded", () => {
 });
 
 describe("503 overloaded", () => {
-	test("is returned if the server's concurrency is used up and none may wait", async () => {
+	test("is returned if the server's concurrency is used up and no request may wait", async () => {
 		const { accountId, secret } = await service.customer();
 		upstream.next(reply().hang());
 		const seen = upstream.requests.length;

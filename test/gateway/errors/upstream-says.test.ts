@@ -119,38 +119,41 @@ async function refusals(model: string): Promise<number> {
 	return [...of].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-test.each(TARGETS.map((target) => [target.name, target] as const))("%s", async (name, target) => {
-	const { accountId, secret } = await service.customer();
-	for (const [what, { answer, expected, neutral, onlyStreamed }] of Object.entries(CASES)) {
-		if (onlyStreamed && !name.endsWith("streamed")) continue;
-		const customer = neutral ? secret : (await service.customer()).secret;
-		const [calls, refused] = [upstream.requests.length, await refusals(target.model)];
-		upstream.next(answer, ...(expected.calls === 2 ? [answer] : []));
-		const { status, error, headers } = await errorOf(await send(target, customer));
-		expect({
-			what,
-			status,
-			code: error.code,
-			retryAfter: headers.get("retry-after"),
-			shouldRetry: headers.get("x-should-retry"),
-			calls: upstream.requests.length - calls,
-			param: error.param,
-			refused: (await refusals(target.model)) - refused,
-		}).toEqual({
-			what,
-			retryAfter: null,
-			shouldRetry: null,
-			param: expected.status === 400 ? (PARAMS[target.path] ?? "") : null,
-			refused: expected.code === "service_unavailable" ? 2 : 0,
-			...expected,
-		});
-		expect(error.message).not.toContain("secret");
-		if (!neutral) continue;
-		const { body, contentType } = target.answer(undefined);
-		upstream.next(() => new Response(body, { headers: { "content-type": contentType } }));
-		expect([what, (await send(target, customer)).status]).toEqual([what, 200]);
-	}
-	await service.settled();
-	const failed = (await service.usage(accountId)).filter(({ status }) => status !== 200);
-	expect(failed.map(({ charged_nano_usd: charged }) => Number(charged))).toEqual(failed.map(() => 0));
-});
+test.each(TARGETS.map((target) => [target.name, target] as const))(
+	"%s maps server errors to client errors",
+	async (name, target) => {
+		const { accountId, secret } = await service.customer();
+		for (const [what, { answer, expected, neutral, onlyStreamed }] of Object.entries(CASES)) {
+			if (onlyStreamed && !name.endsWith("streamed")) continue;
+			const customer = neutral ? secret : (await service.customer()).secret;
+			const [calls, refused] = [upstream.requests.length, await refusals(target.model)];
+			upstream.next(answer, ...(expected.calls === 2 ? [answer] : []));
+			const { status, error, headers } = await errorOf(await send(target, customer));
+			expect({
+				what,
+				status,
+				code: error.code,
+				retryAfter: headers.get("retry-after"),
+				shouldRetry: headers.get("x-should-retry"),
+				calls: upstream.requests.length - calls,
+				param: error.param,
+				refused: (await refusals(target.model)) - refused,
+			}).toEqual({
+				what,
+				retryAfter: null,
+				shouldRetry: null,
+				param: expected.status === 400 ? (PARAMS[target.path] ?? "") : null,
+				refused: expected.code === "service_unavailable" ? 2 : 0,
+				...expected,
+			});
+			expect(error.message).not.toContain("secret");
+			if (!neutral) continue;
+			const { body, contentType } = target.answer(undefined);
+			upstream.next(() => new Response(body, { headers: { "content-type": contentType } }));
+			expect([what, (await send(target, customer)).status]).toEqual([what, 200]);
+		}
+		await service.settled();
+		const failed = (await service.usage(accountId)).filter(({ status }) => status !== 200);
+		expect(failed.map(({ charged_nano_usd: charged }) => Number(charged))).toEqual(failed.map(() => 0));
+	},
+);

@@ -77,7 +77,7 @@ for (const [name, SDK] of [
 	});
 }
 
-test("the gateway accepts 18 concurrent uploads of an account", async () => {
+test("the gateway accepts 18 concurrent uploads of one account", async () => {
 	const { secret } = await service.customer();
 	const file = fileOf(new Uint8Array(512 * 1024));
 	const all = Array.from({ length: 18 }, () => upload({ purpose: "batch", file }, secret));
@@ -108,7 +108,7 @@ describe("an upload form", () => {
 			{ purpose: "batch", file: fileOf(), "expires_after[anchor]": "created_at", "expires_after[seconds]": "60" },
 			"expires_after[seconds]",
 		],
-	])("with the fields %o is refused, naming %s", async (fields, param) => {
+	])("with the fields %o is refused with an error that names %s", async (fields, param) => {
 		expect(await problemOf(await upload(fields as Record<string, string | Blob>))).toEqual([
 			400,
 			"invalid_request",
@@ -203,7 +203,7 @@ describe("the bytes of a file", () => {
 	});
 });
 
-test("occupy no download slot if their store is not connected", async () => {
+test("occupy no download slot if their store is not configured", async () => {
 	const { id } = await uploaded("0123456789");
 	const [before] = await service.db.sql`select store from stored_file where id = ${id}`;
 	const lieIn = (store: string) => service.db.sql`update stored_file set store = ${store} where id = ${id}`;

@@ -58,7 +58,7 @@ describe("an upload form with a file", () => {
 		}
 	});
 
-	test("lets other requests run between its chunks, large and small alike", async () => {
+	test("lets other requests run between its chunks, whether large or small", async () => {
 		const MB = 1024 * 1024;
 		for (const pieceBytes of [4 * MB, 64 * 1024, 1_000]) {
 			const { form, send, end } = sender(16 * MB);

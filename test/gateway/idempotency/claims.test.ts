@@ -50,7 +50,7 @@ async function spaces(): Promise<Record<string, number>> {
 	return Object.fromEntries(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
-test("one of many concurrent claims of an Idempotency-Key wins", async () => {
+test("only one of many concurrent claims of an Idempotency-Key succeeds", async () => {
 	const all = await Promise.all(Array.from({ length: 20 }, () => claims.claim(claimOf("k"))));
 	expect(all.filter(({ state }) => state === "new")).toHaveLength(1);
 	expect(all.filter(({ state }) => state === "running")).toHaveLength(19);
@@ -63,7 +63,7 @@ test("a request that already claimed its Idempotency-Key may repeat the claim", 
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("a claim with a lost reply is deleted again until it can no longer be committed", async () => {
+test("a claim whose reply was lost is deleted until its insert can no longer commit", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: ClaimStore = {
@@ -97,7 +97,7 @@ test("a claim with a lost reply is deleted again until it can no longer be commi
 	expect(released).toBe(9);
 });
 
-test("an account's oldest kept answers make room for new ones", async () => {
+test("new answers replace an account's oldest kept answers when the space is used up", async () => {
 	await put("b1", 200, "acc_b");
 	await put("a1", 400);
 	await put("a2", 400);
@@ -132,7 +132,7 @@ test("a request that ends changes only its own claim of an Idempotency-Key", asy
 	expect(await stateOf("k")).toBe("new");
 });
 
-test("an Idempotency-Key can be used anew after a day, and its space is freed", async () => {
+test("after a day an Idempotency-Key can be used again and its space is freed", async () => {
 	await put("a1", 300);
 	await put("a2", 300);
 	await put("b1", 300, "acc_b");
@@ -168,7 +168,7 @@ test("a clock that leaps forward deletes no kept answer", async () => {
 	aheadMs = 0;
 });
 
-test("a claim of an Idempotency-Key ends when its gateway leaves, not after a time", async () => {
+test("a claim of an Idempotency-Key ends when its gateway stops, not after some time", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('two', 1, 1, 'live', 30000, now())`;
 	const other = { instanceId: "two", present: () => ({ epoch: 1 }) };
 	const theirs = createPgClaims({ statements: db.statements, clock, instanceLease: other }, limits);
@@ -184,7 +184,7 @@ test("a claim of an Idempotency-Key ends when its gateway leaves, not after a ti
 	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
-test("a kept answer decrypts only unaltered, with its API key, header and claim", async () => {
+test("a kept answer decrypts only unaltered, with the same API key, header and claim", async () => {
 	const seal = await createAnswerCipher("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);
@@ -248,7 +248,7 @@ test.each<[string[], string | null]>([
 	[[`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, END], null],
 	[[`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', END], "broken"],
 	[['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, END], "broken"],
-])("the answer of a stream is kept if it is complete and small enough (case %#)", async (parts, outcome) => {
+])("a stream's answer is kept if it is complete and small enough (case %#)", async (parts, outcome) => {
 	const record = recorded(parts, 100, memoryOf(1_000_000));
 	expect(await new Response(record.stream).text()).toBe(parts.join(""));
 	expect(record.outcome).toBe(outcome);

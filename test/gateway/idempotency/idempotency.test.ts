@@ -73,7 +73,7 @@ test("a failed request runs again when it is repeated with its Idempotency-Key",
 	expect(await rows(accountId)).toHaveLength(4);
 });
 
-test("a client that left its stream may send the request again and gets an answer", async () => {
+test("a client that left its stream may repeat the request and gets an answer", async () => {
 	const { secret } = await service.customer();
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
@@ -178,7 +178,7 @@ describe("a request with an Idempotency-Key", () => {
 		expect([authenticated(), reads, road.calls.length]).toEqual([1, 1, 1]);
 	});
 
-	test("can be repeated while the first has run for more than a minute", async () => {
+	test("can be repeated although the first request has run for more than a minute", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();

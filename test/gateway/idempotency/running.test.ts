@@ -35,7 +35,7 @@ test("an ended request with an Idempotency-Key is freed by a young garbage colle
 	expect((heapStats().objectTypeCounts.Promise ?? 0) - before).toBeLessThan(2_000);
 });
 
-test("an answer to keep is written after an hour's outage, or at the gateway's stop", async () => {
+test("an answer to keep is stored after an hour's outage or at the gateway's stop", async () => {
 	const clock = createManualClock();
 	const kept: string[] = [];
 	let away = true;
@@ -71,7 +71,7 @@ test("an answer to keep is written after an hour's outage, or at the gateway's s
 	expect(kept).toEqual(["early", "late"]);
 });
 
-test("an answer to keep is written although many claims are being deleted", async () => {
+test("an answer to keep is stored although many claims are being deleted", async () => {
 	const clock = createManualClock();
 	let away = true;
 	const kept: string[] = [];
@@ -94,7 +94,7 @@ test("an answer to keep is written although many claims are being deleted", asyn
 	expect(kept).toEqual(["paid"]);
 });
 
-test("an Idempotency-Key claimed again during its release belongs to the new request", async () => {
+test("an Idempotency-Key that is claimed during its release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };
 	const running = createRunningClaims({ claims: slow, clock: systemClock, log: silentLog });

@@ -115,7 +115,7 @@ test("a claim of a dead instance that sent nothing is free once the instance has
 	expect(await charges(customer.accountId)).toBe(1);
 });
 
-test.each([0, 2])("a repeated request learns what a dead instance charged for attempt %p", async (attempt) => {
+test.each([0, 2])("a repeated request gets the amount that a dead instance charged for attempt %p", async (attempt) => {
 	const customer = await service.customer();
 	const uuid = await left(customer, "late", "left");
 	const sent = `${uuid.slice(0, -2)}0${attempt}`;
@@ -152,7 +152,7 @@ test("without Postgres a request with an Idempotency-Key gets a retryable 503", 
 	expect((await complete(0, secret, "away")).status).toBe(200);
 });
 
-test("a claim whose reply was lost does not block the repeated request", async () => {
+test("a claim whose reply was lost does not block a repetition of the request", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(1, secret, null)).text();
 	const held = await service.db.sql.begin(async (sql) => {

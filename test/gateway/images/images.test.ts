@@ -22,7 +22,7 @@ const service = await withService({
 
 const only = (accountId: string) => onlyUsage(service, accountId);
 
-test("each image costs its price, whether returned by value or by public URL", async () => {
+test("an image costs its price, whether returned as data or as public URL", async () => {
 	for (const format of ["b64_json", "url"]) {
 		const { secret, accountId } = await service.customer();
 		const ask = { model: "image", prompt: "a cat", n: 3, size: "512x512", response_format: format, style: "vivid" };
@@ -51,7 +51,7 @@ test("each image costs its price, whether returned by value or by public URL", a
 	}
 });
 
-test("images that are missing are not charged, and surplus images are not returned", async () => {
+test("missing images are not charged, and surplus images are not returned", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ b64_json: "aa==" }] }));
 	await service.post("/v1/images/generations", secret, { model: "image", prompt: "x", n: 4 });
@@ -63,7 +63,7 @@ test("images that are missing are not charged, and surplus images are not return
 	expect(await only(other.accountId)).toMatchObject({ charged: 40_000_000 });
 });
 
-test("token rates of an image model add the price of the prompt and the images", async () => {
+test("an image model with token rates charges tokens of the prompt and of the images", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/images/generations", secret, { model: "image-tokens", prompt: "a cat" });
 	expect(await only(accountId)).toMatchObject({ charged: 5 * 5_000 + 100 * 40_000, basis: "exact" });

@@ -45,7 +45,7 @@ describe("GET /v1/key", () => {
 		});
 	});
 
-	test("shows the cap and the spending of its project", async () => {
+	test("shows the cap and the spending of the key's project", async () => {
 		const accountId = await service.account();
 		const cap = { name: "search", capNanoUsd: usd("2"), models: ["text", "gone"], requestsPerMinute: 60 };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
@@ -70,7 +70,7 @@ describe("GET /v1/key", () => {
 		});
 	});
 
-	test("shows the spending of the current period and its end", async () => {
+	test("shows the spending of the cap's current period and the period's end", async () => {
 		const accountId = await service.account();
 		const zone = zoneByDay();
 		await updateAccount(service.db.statements, accountId, { timeZone: zone });
@@ -111,7 +111,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-	test("separates balance, held and spent exactly", async () => {
+	test("gives balance, held and spent amounts separately and exactly", async () => {
 		const { secret } = await service.customer();
 		await (await complete(secret)).text();
 		await service.settled();
@@ -127,7 +127,7 @@ describe("GET /v1/credits", () => {
 		});
 	});
 
-	test("shows the reservation of a running request as held until it ends", async () => {
+	test("counts the reservation of a running request as held until the request ends", async () => {
 		const { secret } = await service.customer();
 		const never = Promise.withResolvers<void>();
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });

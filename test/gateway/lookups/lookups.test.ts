@@ -8,7 +8,7 @@ import { COST, withLookups } from "./lookups-world.ts";
 const { service, complete } = await withLookups();
 
 describe("GET /v1/usage/{id}", () => {
-	test("answers immediately by the request's id and by the answer's id", async () => {
+	test("answers immediately to the request's id and to the answer's id", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await complete(secret);
 		const requestId = response.headers.get("x-request-id") as string;
@@ -42,7 +42,7 @@ describe("GET /v1/usage/{id}", () => {
 		expect(accountId).toBeString();
 	});
 
-	test.each([-30_000, 30_000])("waits for a recent request although the clock is off by %i ms", async (ms) => {
+	test.each([-30_000, 30_000])("waits for a recent request although its clock is %i ms off", async (ms) => {
 		const { accountId, keyId } = await service.customer();
 		const { uuid, requestId } = newRequestId();
 		let waits = 0;
@@ -82,14 +82,14 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
-test("a request for a model without a reachable server is a 503 that may be retried", async () => {
+test("a request for a model without a reachable server gets a 503 that may be retried", async () => {
 	const { secret } = await service.customer();
 	const response = await service.post("/v1/rerank", secret, { model: "gone", query: "q", documents: ["a"] });
 	expect(await errorOf(response)).toMatchObject({ status: 503, error: { code: "service_unavailable" } });
 	expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
 });
 
-describe("a service that has no models for an endpoint", () => {
+describe("a service without models for an endpoint", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
 		["/v1/embeddings", {}],
@@ -98,7 +98,7 @@ describe("a service that has no models for an endpoint", () => {
 		["/v1/files", {}],
 		["/v1/batches", { input_file_id: "x" }],
 		["/v1/batches/batch_1/cancel", {}],
-	])("POST %s is a 503 with x-should-retry: false", async (path, body) => {
+	])("answers POST %s with 503 and x-should-retry: false", async (path, body) => {
 		const { secret } = await service.customer();
 		const { status, error, headers } = await errorOf(await service.post(path, secret, body));
 		expect([status, headers.get("x-should-retry")]).toEqual([503, "false"]);
@@ -106,7 +106,7 @@ describe("a service that has no models for an endpoint", () => {
 		expect((await service.post(path, undefined, body)).status).toBe(401);
 	});
 
-	test("answers lists of files and of batches with the same 503", async () => {
+	test("answers requests for the lists of files and batches with the same 503", async () => {
 		const { secret } = await service.customer();
 		for (const path of [
 			"/v1/files",

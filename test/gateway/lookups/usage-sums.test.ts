@@ -165,7 +165,7 @@ test("usage sums exclude other accounts, and errors name wrong parameters", asyn
 	expect((await service.post("/v1/usage", secret, {})).status).toBe(405);
 });
 
-test("the gateway refuses a query of usage of the account with most waiting queries", async () => {
+test("the gateway refuses a query of usage by the account with most waiting queries", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const holds = await service.db.sql.reserve();
@@ -186,7 +186,7 @@ test("the gateway refuses a query of usage of the account with most waiting quer
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("a read-only key may call look-ups only", async () => {
+test("a read-only key may only call look-ups", async () => {
 	const { accountId } = await summed();
 	const { secret } = await service.key(accountId, { readsOnly: true, name: "reader" } as never);
 	const { paths } = await (await service.get("/openapi.json")).json();

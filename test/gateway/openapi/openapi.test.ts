@@ -80,7 +80,7 @@ const form = (fields: Record<string, string>) => {
 };
 const messages = [{ role: "user", content: "hello there" }];
 
-describe("a real answer matches the OpenAPI document", () => {
+describe("the OpenAPI document describes real answers", () => {
 	test.each<[string, object]>([
 		["/v1/chat/completions", { model: "chat", messages }],
 		["/v1/chat/completions", { model: "chat", messages, stream: true }],
@@ -92,7 +92,7 @@ describe("a real answer matches the OpenAPI document", () => {
 		["/v1/embeddings", { model: "embedding", input: "a", encoding_format: "base64" }],
 		["/v1/rerank", { model: "rerank", query: "q", documents: ["a", "b"], return_documents: true }],
 		["/v1/images/generations", { model: "image", prompt: "a cat", n: 2 }],
-	])("of POST %s %o", async (path, body) => {
+	])("to POST %s %o", async (path, body) => {
 		const request = document.paths[path].post.requestBody.content["application/json"].schema;
 		assertValid(request, body);
 		const response = await service.post(path, secret, body);
@@ -101,7 +101,7 @@ describe("a real answer matches the OpenAPI document", () => {
 	});
 
 	test.each([{}, { response_format: "verbose_json" }, { response_format: "srt" }, { stream: "true" }])(
-		"of POST /v1/audio/transcriptions %o",
+		"to POST /v1/audio/transcriptions %o",
 		async (fields) => {
 			const path = "/v1/audio/transcriptions";
 			const response = await service.post(path, secret, form({ model: "audio", ...fields }));
@@ -119,18 +119,18 @@ describe("a real answer matches the OpenAPI document", () => {
 		}
 	});
 
-	test("of a stream that fails", async () => {
+	test("with a stream that fails", async () => {
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 		upstream.next(() => brokenSse([event]));
 		const response = await service.post("/v1/completions", secret, { model: "text", prompt: "x", stream: true });
 		expect(await assertDescribed("/v1/completions", "post", response)).toContain('"error"');
 	});
 
-	test.each(["/v1/models", "/v1/key", "/v1/credits", "/status", "/openapi.json"])("GET %s", async (path) => {
+	test.each(["/v1/models", "/v1/key", "/v1/credits", "/status", "/openapi.json"])("to GET %s", async (path) => {
 		await assertDescribed(path, "get", await service.get(path, secret));
 	});
 
-	test("of models and of requests by id", async () => {
+	test("to requests for models and for a request's usage", async () => {
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/text", secret));
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/none", secret));
 		const response = await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] });
@@ -141,7 +141,7 @@ describe("a real answer matches the OpenAPI document", () => {
 		await assertDescribed("/status", "get", page);
 	});
 
-	test("of files, from upload to deletion", async () => {
+	test("to all requests for files, from upload to deletion", async () => {
 		const form = new FormData();
 		form.append("file", new File(["{}"], "in.jsonl"));
 		form.append("purpose", "batch");
@@ -159,7 +159,7 @@ describe("a real answer matches the OpenAPI document", () => {
 			await assertDescribed(one, "delete", await ask(`/v1/files/${made.id}`, { method: "DELETE" }));
 	});
 
-	test("of errors of every kind", async () => {
+	test("with errors of every kind", async () => {
 		const poor = await service.customer({ exactCredit: 1 });
 		const cases: [string, Response][] = [
 			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "embedding" })],

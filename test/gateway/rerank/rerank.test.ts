@@ -73,7 +73,7 @@ test("a rerank costs one search for each hundred documents", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: 4_000_000, units: 2, reserved: 4_000_000 });
 });
 
-test("a rerank omits documents not asked for and charges tokens if they have a price", async () => {
+test("a rerank returns no document texts unless requested, and charges priced tokens", async () => {
 	const { secret, accountId } = await service.customer();
 	const ask = { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] };
 	expect((await (await service.post("/v1/rerank", secret, ask)).json()).results).toEqual([
@@ -84,12 +84,12 @@ test("a rerank omits documents not asked for and charges tokens if they have a p
 });
 
 test.each([
-	["an index beyond", [{ index: 9, score: 1 }]],
-	["an index twice", [0, 0].map((index) => ({ index, score: 1 }))],
+	["an index out of range", [{ index: 9, score: 1 }]],
+	["a repeated index", [0, 0].map((index) => ({ index, score: 1 }))],
 	["no score", [{ index: 0 }]],
 	["more results than documents", [0, 1, 0].map((index) => ({ index, score: 1 }))],
-	["nothing", []],
-	["a score beyond all", '[{"index": 0, "score": 1e999}, {"index": 1, "score": 1}]'],
+	["no results", []],
+	["a score beyond all numbers", '[{"index": 0, "score": 1e999}, {"index": 1, "score": 1}]'],
 ])("the gateway converts a rerank with %s to a 502 without a charge", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("vllm").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));

@@ -66,7 +66,7 @@ test.each([
 	expect(await shown(customer.secret)).toEqual(LIST);
 });
 
-test("a request keeps its price if a price agreement begins or ends meanwhile", async () => {
+test("a request keeps its price if a price agreement begins or ends during the request", async () => {
 	const { accountId, secret } = await service.customer();
 	for (const [at, terms] of [{ discount: "50" }, {}].entries()) {
 		upstream.next(reply().text("a b c d").trickle(100));
@@ -85,7 +85,7 @@ test("a request keeps its price if a price agreement begins or ends meanwhile", 
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("an agreed price planned for later is shown and charged from then on", async () => {
+test("an agreed price for a later date is shown and charged from that date on", async () => {
 	const { accountId, secret } = await service.customer();
 	const fromMs = Date.now() + 1_500;
 	await agree(service.db, accountId, { discount: "50", from: new Date(fromMs).toISOString() });

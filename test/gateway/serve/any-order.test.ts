@@ -190,7 +190,7 @@ test("a request settles once for the delivered output in any sequence of events"
 		{ numRuns: 300 },
 	));
 
-test("the random scenarios of these tests reach every ending", async () => {
+test("the random scenarios of this file reach every kind of ending", async () => {
 	const endings = new Set<string>();
 	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 1_000 })) endings.add(await check(scene));
 	expect([...endings].sort()).toEqual([

@@ -53,7 +53,7 @@ const endStatements = () =>
 		return left.length === 0;
 	}, "the statements of the dead process to be ended");
 
-test("a gateway crash charges finished requests exactly, others for delivered output", async () => {
+test("a crash charges finished requests exactly and other requests for their output", async () => {
 	const first = await start();
 	const open = await customer();
 	const waiting = await customer();

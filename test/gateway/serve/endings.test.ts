@@ -100,7 +100,7 @@ describe("a request that ends before its status is sent", () => {
 		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("gets its status at a stop although the model server does not respond", async () => {
+	test("gets its status at a gateway stop although the model server does not respond", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		call.isDeaf = true;
 		road.openStreams.shutDown();
@@ -124,7 +124,7 @@ describe("a request that ends before its status is sent", () => {
 		}
 	});
 
-	test("leaves no credit held if the connection's timeout cannot be set", async () => {
+	test("releases its reservation if the connection's timeout cannot be set", async () => {
 		const setIdleTimeout = () => {
 			throw new Error("scripted: the connection is gone");
 		};
@@ -151,7 +151,7 @@ describe("an answer that is not streamed", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
 	});
 
-	test("has no idle timeout while it is awaited", async () => {
+	test("has no idle timeout while the model server works", async () => {
 		const { road, call, answer, timeouts } = await sent({});
 		road.clock.advance(MOMENT_MS);
 		expect(timeouts).toEqual([0]);
@@ -165,7 +165,7 @@ describe("an answer that is not streamed", () => {
 		expect(short.timeouts).toEqual([]);
 	});
 
-	test("is neither charged nor delivered if it cannot be billed", async () => {
+	test("is neither charged nor delivered if its cost cannot be computed", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
 		const second = serveRequest(road.deps, { ...chat, whole }, fakeRequest({}).connection);
@@ -220,7 +220,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 	});
 
-	test("is charged the recorded output if it stops during a journal write", async () => {
+	test("is charged the recorded output if the process stops during a journal write", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -265,7 +265,7 @@ describe("a stream", () => {
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("is charged the journal's bound if it cannot be billed", async () => {
+	test("is charged the journal's bound if its cost cannot be computed", async () => {
 		const { road, call, reader } = await streaming();
 		const bound = road.journal.progress.at(-1)?.bound;
 		// A usage record with negative counts, which cannot be billed.
@@ -321,7 +321,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("counts separately the time in which its client does not read", async () => {
+	test("ends if its client's pauses in reading add up to the limit", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
@@ -338,7 +338,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
 	});
 
-	test("sends comments only to a client that keeps reading", async () => {
+	test("sends comments only to a client that is reading", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
@@ -350,7 +350,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("measures pauses of the model server, not of the client", async () => {
+	test("measures pauses of the model server, not pauses of the client", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(40);
 		call.arrive(LONG);

@@ -40,7 +40,7 @@ async function answered(secret: string, how: How = "whole"): Promise<void> {
 	} else await client.until("[DONE]");
 }
 
-test.each(HOWS)("a cost above the reservation is charged to the credit that is left (%s)", async (how) => {
+test.each(HOWS)("a cost above the reservation is charged if the remaining credit covers it (%s)", async (how) => {
 	const { secret, accountId } = await service.customer();
 	await answered(secret, how);
 	const row = await onlyUsage(service, accountId);
@@ -101,7 +101,7 @@ test("a cost above the reservation is charged up to the key's cap", async () => 
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("a request that is drawing more credit is settled at once when the gateway stops", async () => {
+test("a request that is drawing more credit is settled at once when its gateway stops", async () => {
 	const customer = await service.customer();
 	const { accountId } = customer;
 	await whileHeld(customer, (client) => Promise.race([service.app.stop(), client.until("[DONE]")]));

@@ -86,7 +86,7 @@ const all = await sql<{ name: string }[]>`
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
-test("a database lock on one account's rows delays only this account", async () => {
+test("a database lock on one account's rows delays only this account's requests", async () => {
 	// Sends requests of the customer whose rows are locked, so that as many tables as possible have rows of this
 	// customer.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });

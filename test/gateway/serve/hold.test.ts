@@ -16,7 +16,7 @@ const service = await withService({
 });
 
 describe("a failure of the model server before the first event", () => {
-	test.concurrent("comes after the status and a comment if the wait is long", async () => {
+	test.concurrent("follows the status and a comment if the server fails after a long wait", async () => {
 		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
 		const client = await service.openChat(secret, ask("hi", { model: "failing-model", stream: true }));
@@ -40,7 +40,7 @@ describe("a failure of the model server before the first event", () => {
 });
 
 describe("a stream without new output", () => {
-	test.concurrent("gets comments before the first event", async () => {
+	test.concurrent("sends comments before its first event", async () => {
 		slow.next(reply().delay(3_500).text("a b"));
 		const { accountId, secret } = await service.customer();
 		const body = ask("one two three", { model: "slow-model", stream: true, stream_options: { include_usage: true } });
@@ -54,7 +54,7 @@ describe("a stream without new output", () => {
 		expect((await onlyUsage(service, accountId)).completion_tokens).toBe(2);
 	});
 
-	test.concurrent("gets comments between events", async () => {
+	test.concurrent("sends comments between its events", async () => {
 		stalling.next(reply().text("a b").stallAfter(1));
 		const { secret } = await service.customer();
 		const body = ask("one two three", { model: "stalling-model", stream: true });

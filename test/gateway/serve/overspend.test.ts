@@ -66,7 +66,7 @@ test("the amount reserved for each request in this file equals its cost", () => 
 
 describe(`${AT_ONCE} concurrent requests`, () => {
 	for (const stream of [false, true])
-		test(`include exactly 50 served if the credit is for 50, ${stream ? "streamed" : "whole"}`, async () => {
+		test(`are served exactly 50 times if the credit is for 50, ${stream ? "streamed" : "whole"}`, async () => {
 			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
@@ -80,7 +80,7 @@ describe(`${AT_ONCE} concurrent requests`, () => {
 			expect(books).toMatchObject({ charged: 50 * bound, spent: 50 * bound, available: 0, held: 0 });
 		});
 
-	test("include exactly 50 served if a key's cap is for 50", async () => {
+	test("are served exactly 50 times if a key's cap is for 50", async () => {
 		const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(50 * bound) } });
 		const { passed, refused, counted } = await flood(secret);
 		expect(passed).toBe(50);
@@ -89,7 +89,7 @@ describe(`${AT_ONCE} concurrent requests`, () => {
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
 	});
 
-	test("include 50 served over all keys of a project with a cap for 50", async () => {
+	test("are served exactly 50 times over all keys of a project with a cap for 50", async () => {
 		const accountId = await service.account();
 		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);

@@ -5,7 +5,7 @@ import { reply } from "../../support/upstream-server.ts";
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
 
-test("a running request is charged the price from before a price change", async () => {
+test("a request that runs during a price change is charged the earlier price", async () => {
 	const before = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await service.openChat(before.secret, ask("one two three", { stream: true }));
@@ -33,7 +33,7 @@ test("a running request is charged the price from before a price change", async 
 	expect(entry).toMatchObject({ pricing: { prompt: "0.00001", completion: "0.00002" }, rate_card: "test-model@2" });
 });
 
-test("a removed model finishes its running request and returns 404 to the next", async () => {
+test("a removed model finishes its running request and gives 404 to the next request", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await service.openChat(secret, ask("one two three", { stream: true }));

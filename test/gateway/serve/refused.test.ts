@@ -54,7 +54,7 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-test.concurrent("a 402 by a key's cap has another code than a 402 by the account's credit", async () => {
+test.concurrent("a 402 for a key's cap has another code than a 402 for the account's credit", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
 	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
@@ -104,7 +104,7 @@ test.concurrent("a request that fails after admission is stored as usage, not as
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test("a refusal of a revoked key is in its owner's log, of an unknown key in none", async () => {
+test("the log of a key's owner has refusals of the revoked key, not of unknown keys", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
 	await revokeKey(service.db.statements, { id: keyId, accountId });

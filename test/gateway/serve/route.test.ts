@@ -66,7 +66,7 @@ async function charges(accountId: string) {
 }
 
 describe("a route that tries its models in the order of the file", () => {
-	test("answers by its first model and names this model in a header", async () => {
+	test("answers with its first model and names this model in a header", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
 			const { response, served } = await post(secret, { stream });
@@ -76,28 +76,25 @@ describe("a route that tries its models in the order of the file", () => {
 		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small", "small"]);
 	});
 
-	test.each([true, false])(
-		"tries the next model after a failure, which costs nothing (streamed %p)",
-		async (stream) => {
-			const { secret, accountId } = await service.customer();
-			small.always(() => reply().errorStatus(500));
-			const { response, served } = await post(secret, { stream, max_tokens: 8 });
-			const text = await response.text();
-			expect([response.status, served]).toEqual([200, "large"]);
-			expect(text).toContain('"model":"large"');
-			const rows = await charges(accountId);
-			expect(rows).toEqual([
-				["small", 0, "upstream_failed"],
-				["large", expect.any(Number), "finished"],
-			]);
-			const [prompt, completion] = [6, 4];
-			expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
-			expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
-			const id = response.headers.get("x-request-id") as string;
-			const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
-			expect(usage).toMatchObject({ model: "large", status: "settled" });
-		},
-	);
+	test.each([true, false])("tries the next model after a failure that costs nothing (streamed %p)", async (stream) => {
+		const { secret, accountId } = await service.customer();
+		small.always(() => reply().errorStatus(500));
+		const { response, served } = await post(secret, { stream, max_tokens: 8 });
+		const text = await response.text();
+		expect([response.status, served]).toEqual([200, "large"]);
+		expect(text).toContain('"model":"large"');
+		const rows = await charges(accountId);
+		expect(rows).toEqual([
+			["small", 0, "upstream_failed"],
+			["large", expect.any(Number), "finished"],
+		]);
+		const [prompt, completion] = [6, 4];
+		expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
+		expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
+		const id = response.headers.get("x-request-id") as string;
+		const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(usage).toMatchObject({ model: "large", status: "settled" });
+	});
 
 	test("skips a model that does not support the prompt's length or a field", async () => {
 		const { secret } = await service.customer();
@@ -141,14 +138,14 @@ describe("a route that tries its models in the order of the file", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("counts a request once against the limits of a key", async () => {
+	test("counts once against a key's limits for each request", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1, concurrencyMax: 1 } });
 		small.always(() => reply().errorStatus(500));
 		expect((await post(secret, {})).served).toBe("large");
 		expect((await post(secret, {})).response.status).toBe(429);
 	});
 
-	test("stays with a model once that model's stream has started", async () => {
+	test("does not change its model once that model's stream has started", async () => {
 		const { secret, accountId } = await service.customer();
 		small.always(() => reply().text(["a ", "b ", "c "]).dieAfter(2));
 		const { response, served } = await post(secret, { stream: true });
@@ -204,7 +201,7 @@ test("the list of models has routes with their models' highest limits and prices
 	});
 });
 
-test("the list of models of a key has the routes with a model that the key may use", async () => {
+test("the list of models of a key has each route with a model that the key may use", async () => {
 	const all = await service.customer();
 	const { id: projectId } = await createProject(service.db.statements, all.accountId, { name: "p", models: ["large"] });
 	const cheap = await service.key(all.accountId, { models: ["cheap"] });
@@ -234,7 +231,7 @@ test("the list of models of a key has the routes with a model that the key may u
 	expect(await seen(both.secret)).toEqual({ ids: [], of: undefined, found: [403, 403, 403, 403, 404] });
 });
 
-test("a route that has no model for the endpoint is refused", async () => {
+test("a route without a model for the endpoint is refused", async () => {
 	const { secret } = await service.customer();
 	expect(await errorOf((await post(secret, { model: "vectors" })).response)).toMatchObject({
 		status: 404,

@@ -23,7 +23,7 @@ async function errorOf(answer: Promise<Response>) {
 }
 
 describe("every endpoint of the gateway", () => {
-	test.each(PATHS)("%s applies the deadline of the request body by the injected clock", async (_, endpoint) => {
+	test.each(PATHS)("%s measures the deadline of the request body with the injected clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();
 		const waiting = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ describe("every endpoint of the gateway", () => {
 	});
 });
 
-describe("a key that may not be used (revoked, expired, suspended)", () => {
+describe("a key that may not be used", () => {
 	const digest = createDigest("pepper");
 	const secret = newSecret("service");
 	const past = 1;
@@ -70,7 +70,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
 	];
 
-	test.each(cases)("gets a refusal with %s recorded for its owner, and is hashed once", async (code, change) => {
+	test.each(cases)("gets %s, which the key owner's log records, and is hashed once", async (code, change) => {
 		const road = createRoad();
 		change(road.key);
 		let digested = 0;
@@ -97,7 +97,7 @@ describe("a key that may not be used (revoked, expired, suspended)", () => {
 	});
 });
 
-describe("a request that the gateway process makes itself", () => {
+describe("a request that the gateway process sends to itself", () => {
 	const known = "d".repeat(64) as KeyDigest;
 
 	function within() {

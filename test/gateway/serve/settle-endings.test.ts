@@ -39,10 +39,10 @@ const usageOf = (events: unknown[]) => (events.at(-2) as { usage: Record<string,
 describe("a finished request with an unusual token count", () => {
 	test.each<[string, string[], number, number]>([
 		["the larger of bytes / 4 and events", ["abcd", " efgh"], 3, 100],
-		["one token per event at least", [..."abcdefghijkl"], 12, 100],
-		["max_tokens at most, by events", [..."abcdefghijkl"], 5, 5],
-		["max_tokens at most, by bytes", [" ".repeat(4_000)], 2, 2],
-	])("is charged an estimate if it has no token count: %s", async (_, words, tokens, max_tokens) => {
+		["at least one token per event", [..."abcdefghijkl"], 12, 100],
+		["at most max_tokens, counted by events", [..."abcdefghijkl"], 5, 5],
+		["at most max_tokens, counted by bytes", [" ".repeat(4_000)], 2, 2],
+	])("is charged an estimate if its answer has no token count: %s", async (_, words, tokens, max_tokens) => {
 		const more = { model: "openai-model", max_tokens };
 		for (const usage of [null, { prompt: PROMPT, completion: 0 }]) {
 			const { accountId, events } = await stream(reply().text(words).usage(usage), more, openai);
@@ -67,7 +67,7 @@ test("the output delivered before an event that is not JSON is charged", async (
 
 const words = (count: number) => Array.from({ length: count }, () => chatEvent({ content: "barrage " }));
 
-test("a model's token estimate is learned from the events of finished streams", async () => {
+test("the gateway learns a model's tokens per event from finished streams", async () => {
 	const estimate = async (upstream = learning, model = "learning") => {
 		const answer = streamReply([...words(6), chatEvent({}, "stop")]);
 		const { basis, completion_tokens } = await onlyUsage(

@@ -57,11 +57,11 @@ async function standsStill({ tokens }: SeenRequest): Promise<void> {
 }
 
 test.each([
-	["no event", []],
-	["a tiny one", ["a"]],
-	["two thousand", Array.from({ length: 2_000 }, (_, at) => ` w${at}`)],
-	["tiny ones between those of a megabyte", ["a", MB, "😀", MB, "z"]],
-])("a connection delivers the stream of %s, then answers the next request", async (_, words) => {
+	["no events", []],
+	["one small event", ["a"]],
+	["two thousand events", Array.from({ length: 2_000 }, (_, at) => ` w${at}`)],
+	["small events between events of a megabyte", ["a", MB, "😀", MB, "z"]],
+])("a connection delivers a stream of %s, then answers the next request", async (_, words) => {
 	const { accountId, secret } = await service.customer();
 	say(words, words.length < 10 ? 1 : 0);
 	const client = await openRaw(service.url, streamed(secret));
@@ -83,7 +83,7 @@ test.each([
 	expect((await service.usage(accountId)).map(({ ending }) => ending)).toEqual(Array(4).fill("finished"));
 });
 
-test("a stream that stood still continues when its client reads again", async () => {
+test("a stream whose client paused continues when the client reads again", async () => {
 	const begin = async (count: number) => {
 		const { accountId, secret } = await service.customer();
 		const words = Array.from({ length: count }, (_, at) => `<${at}>${MB}`);
@@ -164,7 +164,7 @@ test("a stream to an HTTP/1.0 client is not sent in chunks", async () => {
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 3 });
 });
 
-test.each([0, 2])("a stream whose client closes half the connection is client_left after %i events", async (count) => {
+test.each([0, 2])("a stream whose client closes half the connection ends as client_left (%i events)", async (count) => {
 	const { accountId, secret } = await service.customer();
 	upstream.decide(() => (count === 0 ? reply().hang() : reply().text("a b c").trickle(1).stallAfter(count)));
 	const nth = upstream.requests.length + 1;

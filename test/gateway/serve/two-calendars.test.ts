@@ -25,7 +25,7 @@ const chat = async (secret: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
-test("a capped key stays in yesterday's period until midnight by the database's clock", async () => {
+test("a capped key stays in yesterday's cap period until midnight by Postgres's clock", async () => {
 	const { begun, notBegun, dayBefore } = twoZones();
 	const accountId = await service.account();
 	await updateAccount(service.db.statements, accountId, { timeZone: begun });

@@ -35,7 +35,7 @@ describe("a long answer that is not streamed", () => {
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("no longer counts as unread once its client has disconnected", () => {
+	test("does not count as unread if its client has already disconnected", () => {
 		const unread = unreadAnswersAlone(limits);
 		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);

@@ -60,7 +60,7 @@ describe("a request's usage row is stored exactly once", () => {
 		await expectAll(accountId, 21);
 	});
 
-	test("although connections break and writes repeat with the same ids", async () => {
+	test("although connections break and writes are repeated with the same ids", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
 		await service.settled();

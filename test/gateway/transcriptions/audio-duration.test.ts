@@ -51,7 +51,7 @@ describe("audio files of common encoders", () => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 
-	test("keep their measured duration with tags before and after the sound", async () => {
+	test("have the same measured duration with tags before and after the sound", async () => {
 		const cover = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\x7f\x7f", "latin1"), Buffer.alloc(16_383, 0xff)]);
 		const name = Buffer.alloc(128, " ");
 		name.write("TAG");
@@ -59,7 +59,7 @@ describe("audio files of common encoders", () => {
 		expect(await told(Buffer.concat([cover, cover, recording("tone.flac")]))).toBe("5 of 5");
 	});
 
-	test("in MP3 add up the durations of joined files, also of another sample rate", async () => {
+	test("in MP3 add up the durations of joined files, even of different sample rates", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
 		// An MPEG-1 layer III frame at 44.1 kHz and 128 kbit/s: 417 bytes for 1,152 samples.
@@ -179,7 +179,7 @@ describe("a recording that claims to be shorter than it is", () => {
 		expect(await told(masked)).toContain("more data than its frames");
 	});
 
-	test("in MP3 is measured without the frame count in its first frame", async () => {
+	test("in MP3 is measured without the frame count that its first frame claims", async () => {
 		const lie = changed("variable.mp3", (bytes) => {
 			const at = Math.max(bytes.indexOf("Xing"), bytes.indexOf("Info"));
 			bytes.writeUInt32BE(3, at + 8);

@@ -190,7 +190,7 @@ test.each([
 	expect([response.status, (await response.json()).error.param]).toEqual([400, param]);
 });
 
-test("JSON instead of a form gets a 415, a malformed form a 400", async () => {
+test("JSON instead of a form gets 415, and a malformed form gets 400", async () => {
 	const { secret } = await service.customer();
 	expect((await service.post("/v1/audio/transcriptions", secret, { model: "audio-openai" })).status).toBe(415);
 	const broken = await service.post("/v1/audio/transcriptions", secret, "no form", {

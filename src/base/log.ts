@@ -1,3 +1,4 @@
+import { CounterMap } from "./counter-map.ts";
 import { errorRecord, errorTextWithoutQuery } from "./error-record.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -43,6 +44,39 @@ const SECRET_FIELD =
 /** Pattern of texts that look like an API key of this service or of a model server. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
+/** Lines per minute of a message, and of a message about one account. Further lines are counted; level debug has all. */
+const MESSAGE_LINES_MAX = 100;
+const ACCOUNT_LINES_MAX = 10;
+const MINUTE_MS = 60_000;
+
+/** Limits lines that a caller can cause at will. `say` gets the number of lines that a past minute left out. */
+function createLineLimit(say: (message: string, fields: LogFields) => void) {
+	let minute = -1;
+	let written = new CounterMap();
+	let leftOut = new Map<string, number>();
+
+	/** Counts a line. Returns false if it is left out. */
+	return (nowMs: number, message: string, account: unknown): boolean => {
+		const now = Math.floor(nowMs / MINUTE_MS);
+		if (now !== minute) {
+			const past = leftOut;
+			minute = now;
+			written = new CounterMap();
+			leftOut = new Map();
+			for (const [of, lines] of past) say("similar lines of the log were left out", { of, lines });
+		}
+		const own = `${message} ${account}`;
+		const isFull = written.of(message) >= MESSAGE_LINES_MAX;
+		if (isFull || (account !== undefined && written.of(own) >= ACCOUNT_LINES_MAX)) {
+			leftOut.set(message, (leftOut.get(message) ?? 0) + 1);
+			return false;
+		}
+		written.add(message, 1);
+		written.add(own, 1);
+		return true;
+	};
+}
+
 /** Creates a log that writes one line of JSON per event. */
 export function createLog(options: {
 	readonly level: LogLevel | (() => LogLevel);
@@ -59,7 +93,9 @@ export function createLog(options: {
 	const make = (bound: LogFields): Log => {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
-			const own = { time: new Date(nowMs()).toISOString(), level, message };
+			const now = nowMs();
+			if (!isOn("debug") && !isWithinLimit(now, message, fields?.account)) return;
+			const own = { time: new Date(now).toISOString(), level, message };
 			// `own` is spread twice, so that its fields come first and no other field replaces them.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
@@ -76,7 +112,9 @@ export function createLog(options: {
 			isOn,
 		};
 	};
-	return make({});
+	const root = make({});
+	const isWithinLimit = createLineLimit(root.warn);
+	return root;
 }
 
 /** Writes nothing; for components without a log, and for tests. */

@@ -8,6 +8,8 @@ const WINDOW_MS = 250;
 /** Maximum milliseconds of refused work per window, of one owner and of all; beyond it, owners wait for the next. */
 const REFUSED_MS_MAX = 25;
 const ALL_REFUSED_MS_MAX = 50;
+/** Processor time assumed for dropping a step whose client has disconnected. */
+const ABANDONED_MS = 1 / 64;
 /** Added to the rank of owners beyond REFUSED_MS_MAX, so that they are served after all others. */
 const LAST_US = 1e12;
 
@@ -45,7 +47,8 @@ export function createProcessorTurns() {
 		usedMs += ms;
 		window.spentUs.add(owner, Math.ceil(ms * 1_000));
 		lines.goBehind(owner);
-		if (usedMs >= TURN_MS) schedule();
+		// At half, so that work of later turns of the event loop begins a new slice before this one is used up.
+		if (usedMs >= TURN_MS / 2) schedule();
 	}
 
 	function chargeRefused(owner: string, ms: number): void {
@@ -80,6 +83,8 @@ export function createProcessorTurns() {
 	return {
 		/** Charges `ms` of processor time to an owner. */
 		spend,
+		/** Charges refused work of `ms` to an owner whose client does not wait for an answer. */
+		charge: chargeRefused,
 		/**
 		 * Charges refused work to its owner. Resolves when the refusal may be answered, which lets the client send the next
 		 * work; undefined if at once. An owner beyond its limit waits, and is charged again for that next work.
@@ -116,23 +121,24 @@ export function createProcessorTurns() {
 			});
 		},
 		/** Like `next`, but returns undefined if the step may start at once. */
-		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
-			if (!isFree(owner)) return this.next(owner, stepMs, continues);
+		begin(owner: string, stepMs: number, continues = false, signal?: AbortSignal): Promise<void> | undefined {
+			if (!isFree(owner)) return this.next(owner, stepMs, continues, signal);
 			spend(owner, stepMs);
 			return undefined;
 		},
 		/**
 		 * Resolves when a step of `stepMs` (0: unknown) may start. `continues`: the work has already begun, so it goes
-		 * before other work of its owner; little work is then unfinished at a time.
+		 * before other work of its owner; little work is then unfinished at a time. `signal`: resolves too if it is aborted,
+		 * in the owner's turn, and charges ABANDONED_MS only.
 		 */
-		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
+		next(owner: string, stepMs: number, continues: boolean, signal?: AbortSignal): Promise<void> {
 			return new Promise((resolve) => {
 				const waiter: Waiter = {
 					owner,
 					go() {
 						lines.delete(node);
 						resolve();
-						return stepMs || undefined;
+						return signal?.aborted ? ABANDONED_MS : stepMs || undefined;
 					},
 				};
 				const node = continues ? lines.addFirst(waiter) : lines.add(waiter);

@@ -42,6 +42,23 @@ export const chargeRefusedWork = turns.refused.bind(turns);
 /** Resolves when a step of an owner's work may begin; undefined if it may begin at once. */
 export const waitForTurn = turns.begin.bind(turns);
 
+/** Processor time assumed for starting a request, and for a request that its client cancels. */
+const REQUEST_MS = 1 / 32;
+const CANCELLED_MS = 1 / 4;
+
+/** Separate from `turns`, so that small requests do not wait for large bodies. */
+const requestTurns = createProcessorTurns();
+
+/**
+ * Resolves when a request of an account may start; undefined if at once. If more requests arrive in one turn of the
+ * event loop than fit into a slice, they wait, and the account that used least is next. Check `signal` afterwards.
+ */
+export const waitForRequestTurn = (accountId: string, signal: AbortSignal): Promise<void> | undefined =>
+	requestTurns.begin(accountId, REQUEST_MS, false, signal);
+
+/** Charges a cancelled request to its account, like refused work. An account with many waits for the next window. */
+export const chargeCancelledRequest = (accountId: string): void => requestTurns.charge(accountId, CANCELLED_MS);
+
 /** Tells a long task after each step whether to let other work run. Tasks of the same owner run one after another. */
 export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	let endsMs = performance.now() + turnMs;

@@ -3,6 +3,7 @@ import { createOpenRequests } from "../admission/open-requests.ts";
 import { type Cleanup, createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { chargeCancelledRequest } from "../base/time-slice.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { mustBeRepeated } from "../cluster/lost-acts.ts";
 import type { Config } from "../config.ts";
@@ -113,6 +114,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		clock,
 		onSettled(event) {
 			stats.record(event);
+			if (event.ending === "client_left") chargeCancelledRequest(event.account);
 			if (catalog.current().routes.size > 0) speeds.record(event);
 			carrier?.settled(event);
 			traces?.settled(event);

@@ -33,6 +33,26 @@ describe("a log", () => {
 		});
 	});
 
+	test.each([
+		["one account", () => "acc_1", 10],
+		["many accounts", (at: number) => `acc_${at}`, 100],
+		["callers without an account", () => undefined, 100],
+	] as const)("leaves out lines that %s can repeat, and counts them", (_, accountOf, linesMax) => {
+		const lines: string[] = [];
+		let nowMs = 0;
+		const log = createLog({ level: "info", write: (line) => void lines.push(line), nowMs: () => nowMs });
+		for (let at = 0; at < 20_000; at += 1)
+			log.with({ process: "gateway-1" }).info("refused", { account: accountOf(at), detail: "x".repeat(200) });
+		expect(lines).toHaveLength(linesMax);
+		expect(lines.join("").length).toBeLessThan(64_000);
+		nowMs += 60_000;
+		log.info("refused", { account: accountOf(0) });
+		expect(lines.slice(linesMax).map((line) => JSON.parse(line))).toMatchObject([
+			{ level: "warn", message: "similar lines of the log were left out", of: "refused", lines: 20_000 - linesMax },
+			{ message: "refused" },
+		]);
+	});
+
 	test("omits events below the log level", () => {
 		const { lines, log } = setUp("warn");
 		log.debug("no");

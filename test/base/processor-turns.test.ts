@@ -76,9 +76,12 @@ test("the turn queue finishes a task before it begins the owner's next task", as
 	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
 });
 
-test("the turn queue delays an owner whose work was refused, and no other owner", async () => {
+test.each([
+	["refused", (turns: ReturnType<typeof createProcessorTurns>) => turns.refused("a", 4)],
+	["cancelled", (turns: ReturnType<typeof createProcessorTurns>) => turns.charge("a", 4)],
+] as const)("the turn queue delays an owner whose work was %s, and no other owner", async (_, charge) => {
 	const turns = createProcessorTurns();
-	for (let nth = 0; nth < 7; nth += 1) turns.refused("a", 4);
+	for (let nth = 0; nth < 7; nth += 1) charge(turns);
 	const done: string[] = [];
 	const begunMs = performance.now();
 	const all = [turns.run("a", () => done.push("a")), turns.run("b", () => done.push("b"))];

@@ -1,9 +1,11 @@
+import { waitForRequestTurn } from "../../base/time-slice.ts";
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
+import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 import { setRateHeaders } from "../headers.ts";
 import { type ClaimedRequest, IDEMPOTENCY_HEADER } from "../idempotency/idempotency.ts";
 import { readModelName } from "../request-fields.ts";
@@ -42,6 +44,12 @@ export async function serveRequest<
 		context.key = key;
 
 		const { line } = connection;
+		const { signal } = connection.request;
+		const turn = line === undefined ? waitForRequestTurn(key.accountId, signal) : undefined;
+		if (turn !== undefined) {
+			await turn;
+			if (signal.aborted) return new Response(null, { status: CLIENT_LEFT_STATUS });
+		}
 		if (header === null) {
 			// Checks that do not need the body, so that a refused request's body is not read.
 			assertServed(catalog.current(), endpoint, key.account);

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
@@ -42,4 +44,49 @@ test("requests whose clients disconnect at any moment are settled once", async (
 	expect(Number(balance.spent)).toBe(rows.reduce((sum, row) => sum + Number(row.charged_nano_usd), 0));
 	expect((await service.reconciled()).every(({ ok }) => ok)).toBe(true);
 	expect([...(service.app.instanceLease.present()?.slices() ?? [])].every(({ held }) => held === 0)).toBe(true);
+});
+
+test("requests whose clients left before their turn are not admitted", async () => {
+	const { accountId, secret } = await service.customer();
+	vllm.always(() => reply().text("a"));
+	// After this request the key is in memory, so that requests do not wait for a look-up.
+	await (await service.chat(secret, ask(QUESTION))).json();
+	const body = JSON.stringify(ask(QUESTION));
+	const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${secret}`;
+	const text = `${head}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+	const sockets = await Promise.all(
+		Array.from({ length: 300 }, async () => {
+			const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+			await once(socket, "connect");
+			return socket;
+		}),
+	);
+	// Requests and disconnects arrive in the same turn of the event loop.
+	for (const socket of sockets) socket.end(text).destroySoon();
+	await (await service.chat(secret, ask(QUESTION))).json();
+	await service.settled();
+	expect((await service.usage(accountId)).length).toBeLessThan(150);
+});
+
+test("an account that cancelled many requests waits while others are served", async () => {
+	const [own, other] = [await service.customer(), await service.customer()];
+	const othersFirst = Array.from({ length: 10 }, () => "other");
+	let answered: string[] = [];
+	const send = async (name: string, secret: string) => {
+		await (await service.chat(secret, ask(QUESTION))).json();
+		answered.push(name);
+	};
+	// Repeated, because on a busy machine the window may end before the requests arrive.
+	for (let attempt = 0; attempt < 5 && `${answered.slice(0, 10)}` !== `${othersFirst}`; attempt += 1) {
+		vllm.always(() => reply().text("a b c d e f g h").trickle(100));
+		const clients = await Promise.all(
+			Array.from({ length: 150 }, () => service.openChat(own.secret, ask(QUESTION, { stream: true }))),
+		);
+		await Promise.all(clients.map((client) => client.until("data:")));
+		vllm.always(() => reply().text("a"));
+		answered = [];
+		for (const client of clients) client.leave();
+		await Promise.all(Array.from({ length: 10 }, () => [send("own", own.secret), send("other", other.secret)]).flat());
+	}
+	expect(answered.slice(0, 10)).toEqual(othersFirst);
 });

@@ -72,7 +72,7 @@ export const MANAGEMENT_ROUTES = {
 		"Accounts, newest first.",
 	),
 	createAccount: on("POST accounts", "accounts:write", "ManagementAccount", { body: "ManagementAccountCreate" })(
-		"Create an account without credit. It counts as signed in.",
+		"Create an account without credit. Its keys work before an owner has signed in.",
 	),
 	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount")("An account."),
 	updateAccount: on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", {

@@ -133,7 +133,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			management: ({ projectId }) => managed("POST", `/projects/${projectId}/archive`),
 			console: ({ projectId }) => asked(owner, "POST", `/projects/${projectId}/archive`),
 		}),
-		...act("move a key into a project that may less", keyToMove, {
+		...act("move a key into a project with fewer rights", keyToMove, {
 			console: ({ id, projectId }) => asked(owner, "PATCH", `/keys/${id}`, { projectId }),
 			management: ({ id, projectId }) => managed("PATCH", `/keys/${id}`, { project_id: projectId }),
 		}),

@@ -26,7 +26,7 @@ export interface AdmissionRequest {
 	readonly upperBound: Quantities;
 	/** Number of choices (`n`). They share the prompt; `upperBound.completionTokens` is the sum over all choices. */
 	readonly choices: number;
-	/** True if another model of the route admitted this request before. The key's limits count it but never refuse it. */
+	/** True if the request was already admitted for an earlier model of its route: only token limits can refuse it. */
 	readonly isAgain: boolean;
 	/** Batch of which this request is a line. The key's request limits do not apply to lines. */
 	readonly batchId?: string | undefined;
@@ -49,7 +49,7 @@ const NO_OTHERS: readonly Limited[] = [];
 
 export type Admission = ReturnType<typeof createAdmission>;
 
-/** Draws per request. After a draw without success, another request took the credit; so many draws indicate a bug. */
+/** Maximum draws per request. Other requests took the credit of an insufficient draw; so many indicate a bug. */
 const DRAWS_MAX = 64;
 /** Longest wait of a request for a changed cap, followed by the interval of checks and the most waiting requests. */
 const CAP_NEWS_MS_MAX = 1_000;

@@ -10,7 +10,7 @@ export interface Clock {
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** From this delay on, timers may fire two ticks late, three after a stall. Shorter ones are exact except after one. */
+/** Timers of at least this delay may be two ticks late, three after a stall; shorter timers only after a stall. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
 /** Lateness that indicates a stall of the event loop: more than a heavy request, less than COARSE_DELAY_MS_MIN. */
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** Waits for a short delay. After a stall it waits one more tick, once, as longer delays do. */
+/** Waits for a short delay; after a stall of the event loop one tick more, so that waiting input is read first. */
 function shortly(delayMs: number, run: () => void): () => void {
 	const dueMs = performance.now() + delayMs;
 	let timer = setTimeout(() => {

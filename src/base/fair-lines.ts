@@ -41,7 +41,7 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(owner);
 		},
-		/** Call it when the owner got or returned a slot: other owners with equally many slots are served before it. */
+		/** Call it when the owner got or returned a slot: other owners with equally many slots are served first. */
 		goBehind(owner: string) {
 			const line = lines.get(owner);
 			if (line !== undefined) line.turn = turns++;
@@ -66,7 +66,7 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
 			return ranked.map(({ line }) => line.waiters);
 		},
-		/** Last waiter of the longest queue, if that queue is still longer than this owner's after one is added to this. */
+		/** Last waiter of the longest queue, if this owner's queue would be shorter even with one more waiter. */
 		displaced(owner: string): Waiter | undefined {
 			// With one waiter in each queue, none is displaced. This saves a loop over perhaps thousands of owners.
 			if (lines.size === size) return undefined;

@@ -6,7 +6,7 @@ export interface FileLock {
 }
 
 export interface SharedFileLock extends FileLock {
-	/** True if no other process holds the lock; none can get it until the release. False: this holder has lost it too. */
+	/** Makes the lock exclusive. False if another process holds it; this holder has then lost its shared lock too. */
 	tryExclusive(): boolean;
 }
 

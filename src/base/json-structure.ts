@@ -148,7 +148,7 @@ class Scan implements JsonStructure {
 		this.deepest = 0;
 		this.#longStrings = undefined;
 		this.elements = 1;
-		// The bound is looked up only when a list is longer than every bound's minimum.
+		// Looks the bound up only when a list exceeds the lowest possible bound, because most lists are shorter.
 		if (this.#lists !== undefined) this.elementsUnchecked = ELEMENTS_MIN;
 	}
 

@@ -55,7 +55,7 @@ export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: P
 				},
 			);
 		} catch (error) {
-			// The next attempt opens a new queue.
+			// Closes this queue, because the next attempt opens a new one.
 			await close();
 			throw error;
 		}

@@ -192,7 +192,7 @@ async function outputLost(
 ): Promise<void> {
 	// Stops if a newer run has taken over, because fencing its files would stop its writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
-	// An earlier run has fenced the files since, or a failover lost parts: the next run decides.
+	// If another run fenced these files, or a failover lost parts of them, this run stops and the next run decides.
 	for (const file of [files.output, files.error])
 		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) !== file.parts()) throw new Error(FENCED);
 	const stored = { output: await storedPartsOf(files.output), error: await storedPartsOf(files.error) };

@@ -215,7 +215,7 @@ async function book(tx: Transaction, adjustment: Adjustment) {
 	if (kind === "adjustment" && amount < 0) await checkOrdinary(tx, accountId);
 }
 
-/** Refuses a removal that would take promotional credit, which the grant's end would take from a top-up once more. */
+/** Refuses to remove promotional credit: the grant's end would take it once more, from a top-up. */
 async function checkOrdinary(tx: Transaction, accountId: string): Promise<void> {
 	const rows = await statementsIn(tx)<{ covered: boolean }>`
 		select g.limit_nano_usd - s.spent >= coalesce((select sum(l.left_nano_usd) from promotion_left(g.id, s.spent) l), 0) as covered

@@ -19,7 +19,7 @@ type Executor = Pick<Transactional, "execute">;
 
 const SHOWN_MAX = 50;
 
-/** Records a finding. An existing one stays as it is, except that one resolved as `reopened` is opened again. */
+/** Records a finding. An existing one stays unchanged, unless Stripe resolved it as `reopened`: it opens again. */
 export async function recordFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`

@@ -27,7 +27,7 @@ export function readAccountLimits(reader: YamlReader, field: YamlField | undefin
 	});
 }
 
-/** Limits of the first entry that matches the account; the account's own token limit overrides its. Null: no limits. */
+/** Limits of the first entry that matches the account, but with the account's token limit. Null: no limits. */
 export function limitsOfAccount(
 	entries: readonly AccountLimits[],
 	{ tags, tokensPerMinute }: { readonly tags: readonly string[]; readonly tokensPerMinute: number | null },

@@ -118,7 +118,7 @@ export function createCatalog(deps: CatalogDeps) {
 		isStale,
 		/** Reads the file again. Calls during a reload share one further reload. Never rejects. */
 		reload(): Promise<ReloadResult> {
-			// A further reload is planned already. Two at the same time could end with the older text.
+			// Joins the reload that is already planned, because of two concurrent reloads the older text could win.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
 			// The running reload may have read the file before its latest change, so a further reload follows.
@@ -167,7 +167,7 @@ function createStore(deps: StoreDeps) {
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
-			// The caller of the earlier call handles its error.
+			// An error of the earlier call is handled by that call's caller.
 		});
 		return mine;
 	}

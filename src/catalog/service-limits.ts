@@ -108,7 +108,7 @@ export function readLimits(reader: YamlReader, field: YamlField | undefined): Se
 		const value = reader.number(map.get(known.name), known);
 		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
 	}
-	/** If the file sets one of two related limits, the other's default is adapted. Two set limits may contradict. */
+	/** If the file sets only one of two related limits, adapts the other's default. Reports two that contradict. */
 	const keepOrder = (lower: string, upper: string) => {
 		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
 		if (limits[low] <= limits[high]) return;

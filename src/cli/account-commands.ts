@@ -101,7 +101,7 @@ export const accountCommands: CommandRuns = {
 const accountJson = (account: AccountRecord) =>
 	jsonFields("id email name state topped_up time_zone tags tokens_per_minute signed_in_at created_at", account);
 
-/** Actor of these entries in the books and the audit log. */
+/** Actor of the command line's entries in the books and the audit log. */
 const ACTOR = "cli";
 const TRANSACTION = { applicationName: "tollgate cli", statementDeadlineMs: 30_000, transactionDeadlineMs: 60_000 };
 

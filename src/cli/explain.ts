@@ -37,7 +37,7 @@ export function explainError(error: unknown) {
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
 	if (syscall === "listen") return failed("service_unavailable", `cannot listen on HOST and PORT: ${message}`);
-	// An error during a TLS handshake has a `path` too, which is not a file's.
+	// An error during a TLS handshake also has a `path`, which is not the path of a file.
 	if (typeof path === "string") return failed("file", message);
 	// Messages of the database driver may contain hosts and user names, but never passwords.
 	const said = `the database: ${message === "" ? code : message}`;

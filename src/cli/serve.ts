@@ -42,7 +42,7 @@ export const GATEWAYS_ENDED = "gateways gone";
 const SEND_AWAY_MS = 6_000;
 /** Time for closing connections at a terminal, where a person waits: enough only for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/** Without a successor, closing idle connections may use this fraction of DRAIN_S, which must be kept. */
+/** Without a successor, closing idle connections may take this fraction of DRAIN_S, which limits the whole stop. */
 const SEND_AWAY_PART = 1 / 4;
 
 /**

@@ -35,9 +35,9 @@ export function createGate({ clock }: { clock: Clock }) {
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
-		/** How often the gate has opened. After a closing, other instances may have received this one's shares. */
+		/** Number of openings. While the gate was closed, other instances may have received this instance's shares. */
 		openings: () => openings,
-		/** Start of a lease's `durationMs`. Call it before sending the heartbeat. */
+		/** Start of a lease. Call it before sending the heartbeat, so that the gate closes before the lease ends. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
 		/** Opens the gate until `durationMs` after the mark, by the clock that reaches it first. */
 		extend(since: GateMark, durationMs: number) {

@@ -153,7 +153,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// In the other cases `leave` reports the end, after idle credit was returned.
+		// Only a fenced epoch reports its end here. For other causes `leave` does, after idle credit was returned.
 		if (why === "fenced off") {
 			states.enter("left");
 			tellAgain();

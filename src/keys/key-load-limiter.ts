@@ -105,7 +105,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 				asking.underWay -= 1;
 			}
 		} finally {
-			// Wakes one waiting look-up. A woken one that may not run wakes no other, so the last to finish wakes all.
+			// Wakes one waiting look-up. If it may not run it wakes no other, so the last query to finish wakes all look-ups.
 			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 			else asking.waiting.shift()?.();
 			asking.present -= 1;

@@ -9,7 +9,7 @@ const BASE62_REST = /[0-9A-Za-z]+$/y;
 
 /** Random characters of a secret: 40 Base62 characters have 238 bits. */
 const RANDOM_CHARS = 40;
-/** Minimum number of number of random characters: 32 still have 190 bits, and future keys may be shorter. */
+/** Minimum number of random characters: 32 have 190 bits, and future keys may be shorter. */
 const RANDOM_CHARS_MIN = 32;
 const RANDOM_CHARS_MAX = 43;
 /** Six Base62 characters hold any CRC-32, because 62^6 > 2^32. */

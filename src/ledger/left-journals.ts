@@ -40,7 +40,7 @@ export function createJournalReplays(deps: JournalReplaysDeps) {
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const waitingPlaces = createPlaces(WAITING_MAX);
 	const waiting = new Set<Promise<boolean>>();
-	/** By folder with refused records: the time of the next try. At most as many entries as journals. */
+	/** Time of the next try for each folder with refused records; at most one entry per journal. */
 	const restUntilMs = new Map<string, number>();
 	/** Folders of kept journals whose epochs the current database server records as ended. */
 	let confirmed = new Set<string>();

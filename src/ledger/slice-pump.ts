@@ -116,7 +116,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		try {
 			let left = wake(slice);
 			while (slice.waiters.length > 0) {
-				// New requests may have reserved a part of the free credit during the last step.
+				// Lowers what is left, because new requests may have reserved free credit during the last step.
 				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
 				const upTo = slice.waitersEver;

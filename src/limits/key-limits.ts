@@ -281,7 +281,7 @@ function limitHolder(id: string): string {
 	return id.includes(" ") ? "This account with this model" : "This account";
 }
 
-/** Time at which a retry may succeed, when older counts no longer apply. Of other instances only the rate is known. */
+/** Time at which a retry may succeed: when own counts expire, or after the time in which the limit admits `size`. */
 function comeBackAtMs(window: RateWindow, limit: number, size: number, share: Share | undefined, nowMs: number) {
 	if (slidingCount(window, nowMs) > limit - size) return freeAtMs(window, limit, size);
 	const paceMs = nowMs + (WINDOW_MS * size) / limit;

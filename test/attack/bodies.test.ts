@@ -165,7 +165,7 @@ describe("a customer's large body", () => {
 			expect({ ...least, isLong: isLong() }).toEqual({ ...least, isLong: false });
 		}, 60_000);
 
-	test("delays no small request of another customer, even if four arrive at once", async () => {
+	test("delays no small request of another customer, even if four bodies arrive at once", async () => {
 		const bodies = ["millions of empty objects", "escapes in a text", "one long text", "very many biases"].map((name) =>
 			bytes((BODIES[name] as Bodies[string])[1]()),
 		);

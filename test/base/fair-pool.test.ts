@@ -129,7 +129,7 @@ describe("the fair queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
-	test("refuses a new waiter if it is full and each waiter has another owner", async () => {
+	test("refuses a new waiter if the queue is full and no owner has two waiters", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");
 		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));

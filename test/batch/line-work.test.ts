@@ -85,7 +85,7 @@ async function runLine(
 const away = () => Promise.reject(new Error("scripted: the database is away"));
 
 for (const isCarriedOut of [true, false]) {
-	test(`a batch claims a line again after a lost reply (first claim made: ${isCarriedOut})`, async () => {
+	test(`a batch claims a line again after a lost reply (claim made: ${isCarriedOut})`, async () => {
 		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
 			if (attempt !== wanted) return carryOut();
 			if (isCarriedOut) carryOut();

@@ -20,7 +20,7 @@ const AT_LEAST = { answers: 40, faults: 3 };
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
-test(`four counts of the same money agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
+test(`four counts of money agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, async () => {
 	const result = await runChaos({
 		seed: SEED,
 		forMs: FOR_MS,

@@ -82,7 +82,7 @@ test("a later start of the demo adds no usage and returns the existing key", asy
 	expect(shown?.name).toBe("demo");
 });
 
-test("a start of the demo without a usable key creates one", async () => {
+test("a start of the demo creates a key if no usable key exists", async () => {
 	const start = (serviceName = "service", newPepper = false) =>
 		ensureDemoAccount({ ...maker(db.statements), serviceName }, { nowMs: Date.now(), newPepper });
 	expect((await start()).secret).toBeUndefined();

@@ -53,7 +53,7 @@ test("each sample charge of the demo is the price of its tokens; failures are fr
 	}
 });
 
-test("the demo's week of sample usage is always the same for the same time", () => {
+test("the demo's week of sample usage is equal whenever it is made for the same time", () => {
 	const without = (nowMs: number) => week([model("a")], nowMs).map(({ id: _, ...event }) => event);
 	expect(without(NOW_MS)).toEqual(without(NOW_MS));
 });

@@ -43,7 +43,7 @@ const counted = (results: readonly string[]) =>
 	Object.fromEntries([...new Set(results)].sort().map((code) => [code, results.filter((one) => one === code).length]));
 
 describe("unknown keys", () => {
-	test("of one address cost its limit of queries, then at most one query a second", async () => {
+	test("of one address use the address's limit of queries, then one query a second", async () => {
 		const { clock, find, loads } = setUp();
 		const heard: string[] = [];
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));

@@ -211,7 +211,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("the journal closes a file that it can
 	expect(replayedJournal(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
 });
 
-test("the journal keeps a settlement as long as its admission in an earlier segment", () => {
+test("the journal keeps a settlement as long as its request's admission record", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -310,7 +310,7 @@ test("the journal keeps eight settled segments for a while, and none on a full d
 	expect(files.size).toBe(1);
 });
 
-test("the journal returns all settlements that Postgres has, even of kept segments", () => {
+test("the journal lists settlements that Postgres should have, even of kept segments", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, createManualClock(), { segmentBytesMax: 500, keepMs: 1_000 });
 	const ids = Array.from({ length: 6 }, (_, number) => `r${number}`);

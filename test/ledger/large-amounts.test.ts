@@ -14,7 +14,7 @@ const db = await withDatabase();
 const book = (account: string, amount: number, forced = false) =>
 	db.statements`select ledger_book(${newUuid()}, ${account}, 'adjustment', ${amount}::bigint, ${newUuid()}, 'test', '', ${forced})`;
 
-test("a booking is refused if the account's credit would exceed exact numbers", async () => {
+test("a booking is refused if the account's credit would exceed 2^53 nano-dollars", async () => {
 	await makeAccount(db, "full", MAX_NANO_USD - 10, { "full-key": null });
 	await goLive(db, "full");
 	const store = createPgLedgerStore({ statements: db.ledger }, "full", 1);
@@ -28,7 +28,7 @@ test("a booking is refused if the account's credit would exceed exact numbers", 
 	await book("full", 60);
 });
 
-test("accounts get grants even if one account's credit exceeds exact numbers", async () => {
+test("accounts get grants even if one account's credit exceeds 2^53 nano-dollars", async () => {
 	await makeAccount(db, "rich", MAX_NANO_USD, {});
 	await makeAccount(db, "beside", 1_000, {});
 	await db.sql`update budget set limit_nano_usd = limit_nano_usd + 5 where id = 'rich'`;
@@ -41,7 +41,7 @@ test("accounts get grants even if one account's credit exceeds exact numbers", a
 	]);
 });
 
-test("the remaining cap is the nearest number if the spending exceeds exact numbers", async () => {
+test("the remaining cap is rounded if the spending exceeds 2^53 nano-dollars", async () => {
 	await makeAccount(db, "long", 1_000, { "long-key": null });
 	for (const epoch of [1, 2])
 		await db.sql`
@@ -55,7 +55,7 @@ test("the remaining cap is the nearest number if the spending exceeds exact numb
 	expect((await keyBalance(db.statements, "long-key", period)).remaining).toBe(remaining);
 });
 
-test("the list of accounts includes an account whose credit exceeds exact numbers", async () => {
+test("the list of accounts includes an account with more than 2^53 nano-dollars", async () => {
 	const { id } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await createAccount(db.statements, { email: "beside@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${`${MAX_NANO_USD + 1}`}::bigint where id = ${id}`;
@@ -67,7 +67,7 @@ test("the list of accounts includes an account whose credit exceeds exact number
 	]);
 });
 
-test("an instance's credit for all accounts may exceed the largest exact amount", async () => {
+test("an instance's credit for all accounts may exceed 2^53 nano-dollars", async () => {
 	await goLive(db, "lender");
 	for (const account of ["acc_a", "acc_b"])
 		await db.sql`

@@ -64,7 +64,7 @@ test("a project's period is busy while its cap changes; other periods grant noth
 	expect(nobody).toMatchObject({ amount: 0, untimely: false, busy: false });
 });
 
-test("a key's usage is settled on its project, in time and late", async () => {
+test("a key's usage counts against its project, whether settled in time or late", async () => {
 	const { account, project, limited, keys } = await cappedProject("day");
 	const epoch = await goLive(db, "settles");
 	const store = storeOf("settles", epoch);

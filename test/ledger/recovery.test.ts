@@ -225,7 +225,7 @@ test("a replay stops reading while 10,000 settlements wait for a locked row", as
 	expect([sentWhenFreed, sent.size]).toEqual([[10_500], 12_000]);
 });
 
-test("a replay settles charges above a lease as late, even more than 10,000", async () => {
+test("a replay settles charges above a lease as late, even more than 10,000 of them", async () => {
 	const { late, over } = longReplay(() => {
 		if (late.beforeClose !== undefined) return { late: true };
 		throw new LeaseExceeded("more than the lease holds");
@@ -292,7 +292,7 @@ test.each([
 	expect([done, isThere()]).toEqual([[...said], true]);
 });
 
-test("an instance that renews its lease without a journal here counts as elsewhere", async () => {
+test("an instance that renews its lease, but has no journal here, runs elsewhere", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalRoot(home);
 	const renews = (epoch: number) => new InstanceRunning("one", epoch, true);

@@ -116,7 +116,7 @@ describe("a limit of requests a minute", () => {
 		},
 	);
 
-	test("states the time until its whole number is free again", () => {
+	test("states the time until all of its requests are available again", () => {
 		const { clock, limits, enter } = setUp();
 		clock.advance(60_000 - (clock.wallMs() % 60_000));
 		enter(5);

@@ -19,7 +19,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a request limit shared by %d instances
 		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
 	});
 
-	test("admits its whole number from sequential requests", async () => {
+	test("admits exactly its number of sequential requests", async () => {
 		const { at } = await cluster(count, PATIENT_DIVISOR);
 		for (let sent = 0; sent < 10; sent++)
 			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
@@ -36,7 +36,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a request limit shared by %d instances
 		}
 	});
 
-	test("admits exactly its number from concurrent requests on any instance", async () => {
+	test("admits exactly its number of concurrent requests on any instance", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
 		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));
@@ -49,7 +49,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("a request limit shared by %d instances
 		}
 	});
 
-	test("admits exactly its tokens from requests of any size", async () => {
+	test("admits requests of any size up to exactly its number of tokens", async () => {
 		const { at } = await cluster(count, PATIENT_DIVISOR);
 		const burst = Array.from({ length: 60 }, (_, place) => at(place).use("key", 1_000, 90));
 		expect((await Promise.all(burst)).filter(Boolean)).toHaveLength(11);

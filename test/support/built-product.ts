@@ -35,7 +35,7 @@ export async function buildProduct(folder: string): Promise<{ readonly binary: s
 	const kept = join(folder, `${KEPT}${sourceDigest()}`);
 	try {
 		if (existsSync(kept)) {
-			// A hard link with a name of this run: another run may remove the shared name at any time.
+			// Links the binary to a name of this run, because another run may remove the shared name at any time.
 			linkSync(kept, binary);
 		} else {
 			const made = await buildBinary(binary);

@@ -45,7 +45,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	return clientsOf(`${address}${ofClones}`, drop);
 }
 
-/** URL parameters of migrated databases, read from the first clone and equal for all. */
+/** URL parameters of cloned databases; read from the first clone, because they are equal for all clones. */
 let ofClones: string | undefined;
 
 async function preparedUrl(address: string): Promise<string> {

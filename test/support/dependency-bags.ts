@@ -8,7 +8,7 @@ const BAG = /(Deps|Parts|Config)$/;
 const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
 	// Functions that assemble the program, and checks that compare settings.
 	["Config", /^src\/(config|app|planes|cli)\b|: createConsole$/],
-	// The list of all routes, each of which takes its own dependencies from it.
+	// Passed to all routes, each of which takes only its own dependencies.
 	["ConsoleParts", /: createConsoleApi$/],
 	["BatchRunnerDeps", /^src\/batch\//],
 	["RunDeps", /^src\/(batch|cli)\//],

@@ -94,8 +94,8 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}) {
 
 	return {
 		/**
-		 * With LONG runs all cells. Otherwise, of two cells that differ only in code common to all dialects, each dialect
-		 * runs one, its `half`.
+		 * Adds a test per dialect. Without LONG a cell with `half` gets every second dialect: two cells that test code
+		 * common to all dialects share the dialects.
 		 */
 		cell<Acted>(
 			name: string,

@@ -15,7 +15,7 @@ import { findPostmaster } from "../../src/db/postmaster.ts";
 
 /** Linux' file system in memory; it may be small in a container. */
 const MEMORY = "/dev/shm";
-/** Least free memory to use it: a run needs half of it, and other programs need the remaining memory. */
+/** Minimum free memory for using the folder: a run needs half of it, and other programs need the rest. */
 const ROOM_BYTES_MIN = 1024 ** 3;
 const PREFIX = "tollgate-test-";
 /** File that names the owner's folder. Once that folder does not exist any more, the memory folder is removed. */

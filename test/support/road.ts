@@ -1,4 +1,4 @@
-/** The real code of a request without sockets and Postgres. The test controls the upstream and the journal. */
+/** Runs the gateway's real code without sockets and Postgres. The test controls the upstream and the journal. */
 import { createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { newUuid } from "../../src/base/id.ts";

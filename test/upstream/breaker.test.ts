@@ -384,7 +384,7 @@ describe("a suspected failure whose cause is found later", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("no longer closes the replica to its account if it is judged neutral", () => {
+	test("no longer closes the replica to its account once no replica is blamed", () => {
 		const { breaker, call, letsIn } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(letsIn()).toBe("bcz");

@@ -54,7 +54,7 @@ describe("a usage record", () => {
 		[2, { total_tokens: 354 }, 2, null, 342, 340],
 		[2, { total_tokens: 14 }, 2, 0, 2, 0],
 	])(
-		"of %d tokens with %j counts %d, reasoning %p if inside; %d, %p if beside",
+		"of %d tokens with %j counts as %d (%p reasoning) if inside, %d (%p) if beside",
 		(completion, more, inside, of, beside, ofBeside) => {
 			for (const [reading, tokens, reasoning] of [
 				["inside", inside, of],

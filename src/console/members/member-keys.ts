@@ -5,9 +5,9 @@ import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/** Rounds in which a revoked key is active again: each means a database failover that lost the revocation. */
+/** Maximum rounds in which a revoked key is active again, because a database failover lost the revocation. */
 const TAKEOVERS_MAX = 2;
-/** Most rounds: a further one revokes keys that the member created during the previous one. */
+/** Maximum rounds: each round revokes the keys that the member created during the previous round. */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {

@@ -33,7 +33,7 @@ export const notice = pgTable(
 			.notNull()
 			.default("waiting"),
 		attempts: integer().notNull().default(0),
-		/** Time of the next attempt. Postponed before each attempt, so a console that dies leaves a later one. */
+		/** Time of the next attempt. Postponed when an attempt starts, so that an attempt that dies is repeated. */
 		nextAt: moment("next_at").notNull().defaultNow(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		triedAt: moment("tried_at"),

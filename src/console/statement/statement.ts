@@ -163,7 +163,7 @@ function statementOf(month: string, row: Row) {
 	const at = new Date(fromMs);
 	const isClosed = row.closing !== null;
 	const usage = BigInt(row.usage ?? row.live_usage);
-	// Usage before this month, as it was known when the month closed; of an open month, as known now.
+	// Usage before this month: as known when this month closed, or as known now if this month is open.
 	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
 	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
 	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);

@@ -130,7 +130,7 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 		const stopped = Promise.withResolvers<void>();
 		this.pay = () => {
 			pay();
-			// Resolved last, because the runtime writes nothing more of the stream while a caller awaits inside it.
+			// Resolved after `pay`, because the runtime writes nothing more of the stream while a caller awaits inside it.
 			stopped.resolve();
 		};
 		const paid = covered.then(() => {

@@ -111,8 +111,8 @@ export class Attempt implements GuardOptions, PostContext {
 	}
 
 	/**
-	 * Prepares the request. Returns a promise if `send` must wait: a short one for others of this event-loop turn, a long
-	 * one for its account's turn.
+	 * Prepares the request. Returns a promise if `send` must wait: short requests for others of this event-loop turn,
+	 * long ones for their account's turn.
 	 */
 	post(post: UpstreamPost, accept: AcceptType): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");

@@ -63,7 +63,7 @@ export async function sendWithReplays<Came, Result>(
 			}
 			const { replica } = ticket;
 			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) {
-				// Stays with this replica: without an output limit, one with a longer context could cost more than is reserved.
+				// Stays with this replica: without an output limit, one with a longer context could exceed the reservation.
 				exclude = new Set(pool.replicas().filter((other) => other !== replica));
 				continue;
 			}

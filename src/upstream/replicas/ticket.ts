@@ -68,7 +68,7 @@ export class Ticket {
 		this.#isHeld = false;
 		if (this.#prompt !== undefined) {
 			const { promptTokens, cachedTokens = 0 } = usage ?? {};
-			// Some servers never report cached tokens, so a zero of theirs tells nothing.
+			// Some servers never report cached tokens, so a zero from such a server proves nothing.
 			const isTold = promptTokens !== undefined && (cachedTokens > 0 || this.replica.tellsCached());
 			this.replica.prefill.ended(this.#prompt, outcome === "ok", isTold ? cachedTokens / promptTokens : undefined);
 		}

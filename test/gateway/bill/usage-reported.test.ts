@@ -127,7 +127,7 @@ describe.each(KINDS)("a usage record inside a choice of a %s answer (streamed %p
 		expect(row).toMatchObject({ prompt_tokens: 7, cached_tokens: 3, completion_tokens: 5, basis: "exact" });
 	});
 
-	test("is added to that of a second choice, and counts the prompt once", async () => {
+	test("is added to the record of a second choice, and the prompt counts once", async () => {
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [record(7, 5), record(7, 4)]), 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 9, basis: "exact" });
 	});

@@ -288,7 +288,7 @@ describe("a request body", () => {
 		expect(await reading).toBe("none");
 	});
 
-	test("without a single byte so far counts its declared length up to a limit", async () => {
+	test("of which no byte has arrived counts its declared length up to a limit", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {

@@ -43,7 +43,7 @@ function heldBytes(): number {
 
 for (const [name, content] of Object.entries(PROMPTS))
 	for (const stream of LONG ? [false, true] : [name === "text"])
-		test(`the memory of a long prompt of ${name} is freed with its answer (streamed ${stream})`, async () => {
+		test(`a long prompt of ${name} is freed with its answer (streamed ${stream})`, async () => {
 			letGo.mockClear();
 			const { secret } = await service.customer();
 			const body = JSON.stringify({ model: "test-model", stream, messages: [{ role: "user", content }] });

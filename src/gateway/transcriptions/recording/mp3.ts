@@ -45,7 +45,7 @@ export function* walkMp3(start: number, size: number): RecordingWalk {
 			continue;
 		}
 		kind = undefined;
-		// A tag's bytes are no unknown data, but are searched for frames, as decoders do after the first frame.
+		// Tags do not count as unknown data. They are searched for frames, because decoders do that after the first frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
 		if (junk > JUNK_BYTES_MAX) throw inconsistentFault("it has too many bytes between its frames");

@@ -1,9 +1,9 @@
--- The tables and indexes are what drizzle-kit writes from `src/**/*.sql.ts`. Written by hand: this function, which defaults of
--- tables call before its own table is there, and what follows the indexes.
+-- drizzle-kit writes the tables and indexes from `src/**/*.sql.ts`. Written by hand are the first function, because defaults
+-- of tables call it, and everything after the indexes.
 SET LOCAL check_function_bodies = off;
 --> statement-breakpoint
--- The moment at which a row is recorded: now, but never in a closed day, whatever the server's clock says. A statement
--- that writes many rows calls it once.
+-- The time at which a row is recorded: now, but never within a closed day, even if the server's clock was set back. A
+-- statement that writes many rows calls it once.
 CREATE FUNCTION books_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
 	SELECT greatest(now(), (SELECT s.closed_until FROM seal_cursor s WHERE s.id = 1))
 $$;
@@ -1116,9 +1116,9 @@ CREATE INDEX "refused_request_model" ON "refused_request" USING btree ("account_
 CREATE INDEX "refused_request_project" ON "refused_request" USING btree ("project_id","refused_at","request_id") WHERE "refused_request"."project_id" is not null;--> statement-breakpoint
 CREATE INDEX "refused_request_refused" ON "refused_request" USING btree ("refused_at");
 --> statement-breakpoint
--- Written by hand: drizzle-kit describes neither storage parameters, views, functions nor triggers.
+-- All following statements are written by hand: drizzle-kit has no storage parameters, views, functions and triggers.
 
--- Rows that are updated again and again keep room on their page, so that an update need not touch the indexes.
+-- Leaves free space on the pages of rows that are updated often, so that an update need not change the indexes.
 ALTER TABLE "lease" SET (fillfactor = 60);
 --> statement-breakpoint
 ALTER TABLE "budget" SET (fillfactor = 70);
@@ -1127,7 +1127,7 @@ ALTER TABLE "api_key" SET (fillfactor = 70);
 --> statement-breakpoint
 ALTER TABLE "status_day" SET (fillfactor = 50);
 --> statement-breakpoint
--- Encrypted bytes do not compress.
+-- Encrypted bytes do not compress, so Postgres need not try.
 ALTER TABLE "stored_blob" ALTER COLUMN "bytes" SET STORAGE EXTERNAL;
 --> statement-breakpoint
 CREATE VIEW "instance_now" AS
@@ -1146,7 +1146,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER control_pending_commit AFTER INSERT ON control_pending
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION control_append_pending();
 --> statement-breakpoint
--- A late settlement on a sealed lease, by whichever version, opens the lease again for the checks of the books.
+-- A late settlement on a sealed lease unseals the lease for the checks of the books. A trigger, so that every version does it.
 CREATE FUNCTION lease_unseal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE sealed_budget b SET spent_nano_usd = b.spent_nano_usd - old.settled_nano_usd WHERE b.budget_id = old.budget_id;
@@ -1165,7 +1165,7 @@ CREATE TRIGGER lease_unseal BEFORE UPDATE ON lease FOR EACH ROW
 --> statement-breakpoint
 INSERT INTO "removal" ("id") VALUES (1);
 --> statement-breakpoint
--- Triggers, so that whichever version changes the hourly sums keeps the totals too. The writer holds the row of usage_cursor.
+-- Keeps the totals when the hourly sums change. Triggers, so that every version does it. The writer has locked usage_cursor.
 CREATE FUNCTION usage_total_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF tg_op <> 'DELETE' THEN
@@ -1190,8 +1190,8 @@ CREATE TRIGGER usage_total_update AFTER UPDATE ON usage_hour REFERENCING NEW TAB
 CREATE TRIGGER usage_total_delete AFTER DELETE ON usage_hour REFERENCING OLD TABLE AS old_hours
 	FOR EACH STATEMENT EXECUTE FUNCTION usage_total_keep();
 --> statement-breakpoint
--- A trigger, so that sums of refusals last longer than their rows. Rows of one code and hour are written by a gateway once
--- a second, while no request waits.
+-- Sums refusals, because the sums are kept longer than the rows. A gateway writes the rows of one code and hour once a
+-- second, while no request waits.
 CREATE FUNCTION refused_sum() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO service_hour AS h (hour, model, code, requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
@@ -1216,9 +1216,9 @@ CREATE TRIGGER refused_sum_insert AFTER INSERT ON refused_request REFERENCING NE
 CREATE TRIGGER refused_sum_update AFTER UPDATE ON refused_request REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows
 	FOR EACH STATEMENT EXECUTE FUNCTION refused_sum_more();
 --> statement-breakpoint
--- Triggers, so that whichever version folds usage or books credit notes the account for its alerts. They never wait: an
--- existing row is held until this transaction ends, so that its reader sees what this transaction wrote; a row that is
--- being deleted counts for nothing, and another one is written.
+-- Marks accounts whose usage or credit changed, for the check of alerts. Triggers, so that every version does it. They never
+-- wait: an existing row stays locked until this transaction ends, so that its reader sees what this transaction wrote; if
+-- the row is being deleted, another row is written.
 CREATE FUNCTION alert_touch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO alert_touched (account_id)
@@ -1238,7 +1238,7 @@ CREATE TRIGGER alert_touch_first AFTER INSERT ON usage_total REFERENCING NEW TAB
 CREATE TRIGGER alert_touch_booked AFTER INSERT ON ledger_entry REFERENCING NEW TABLE AS new_rows
 	FOR EACH STATEMENT EXECUTE FUNCTION alert_touch();
 --> statement-breakpoint
--- The same for automatic top-ups. A row for each change, so that no writer waits for another one's row.
+-- Marks accounts for automatic top-ups. Adds a row for each change, so that no writer waits for another writer's row.
 CREATE FUNCTION auto_top_up_touch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO auto_top_up_touched (account_id)
@@ -1255,7 +1255,7 @@ CREATE TRIGGER auto_top_up_touch_first AFTER INSERT ON usage_total REFERENCING N
 CREATE TRIGGER auto_top_up_touch_booked AFTER INSERT ON ledger_entry REFERENCING NEW TABLE AS new_rows
 	FOR EACH STATEMENT EXECUTE FUNCTION auto_top_up_touch();
 --> statement-breakpoint
--- A payment that waited for its owner is looked after as soon as its top-up is decided.
+-- An automatic payment that waited for its owner is checked again as soon as its top-up is decided.
 CREATE FUNCTION auto_top_up_wake() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE auto_top_up_attempt SET look_at = now() WHERE top_up_id = new.id AND state = 'needs_authentication';

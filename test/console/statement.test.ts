@@ -14,6 +14,7 @@ import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
 import { statementsWithFixedNow } from "../support/fixed-now.ts";
+import { spyOnSlowClock } from "../support/slow-clock.ts";
 import { foldAll, rebuildAllSums } from "../support/sums.ts";
 
 const db = await withDatabase();
@@ -283,11 +284,7 @@ test("the PDF of 3,000 movements has few pages and lets other requests run meanw
 		description: "a long ".repeat(at % 10 === 0 ? 70 : 1),
 	}));
 	const account = { id: ID, name: "x".repeat(200), email: "b@example.com" };
-	let nowMs = 0;
-	const clock = spyOn(performance, "now").mockImplementation(() => {
-		nowMs += 1_000;
-		return nowMs;
-	});
+	const clock = spyOnSlowClock();
 	const turns = spyOn(globalThis, "setImmediate");
 	let turnsOfRows = 0;
 	const bytes = await statementPdf(documentOf({ statement, lines, account })).finally(() => {

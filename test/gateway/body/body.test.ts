@@ -9,6 +9,7 @@ import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/ga
 import { localServer } from "../../support/at-end.ts";
 import { codeOf } from "../../support/code-of.ts";
 import { openRaw } from "../../support/raw-http.ts";
+import { spyOnSlowClock } from "../../support/slow-clock.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -127,14 +128,10 @@ describe("a request body", () => {
 	test("is parsed in steps, between which other tasks run", async () => {
 		const text = `{"messages":[{"role":"user","content":"${"a line of prose ".repeat(20_000)}"}]}`;
 		const done: string[] = [];
-		let nowMs = 0;
 		const { parse } = JSON;
 		const { byteLength } = Buffer;
 		const spies = [
-			spyOn(performance, "now").mockImplementation(() => {
-				nowMs += 1_000;
-				return nowMs;
-			}),
+			spyOnSlowClock(),
 			spyOn(globalThis, "setImmediate").mockImplementation(((turn: () => void) => {
 				if (done.at(-1) !== "turn") done.push("turn");
 				queueMicrotask(turn);

@@ -1,3 +1,6 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { availableParallelism } from "node:os";
+import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { CounterMap } from "../base/counter-map.ts";
 import { createFairQueue } from "../base/fair-pool.ts";
@@ -24,6 +27,12 @@ const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full
 /** Limits of concurrent sign-in requests of one kind. A request that waits for another service may last 10 s. */
 const SIGN_INS = { ...READS, places: 4 };
 const ELSEWHERE_PLACES = 16;
+
+/**
+ * Limits of concurrent password hashes. Each occupies a thread of the runtime's pool for 65 ms or longer. The pool has
+ * one thread per processor, at least two. One stays free for other work, such as signatures of session cookies.
+ */
+const HASHES = { ...READS, places: Math.max(1, availableParallelism() - 1), ownMax: 1 };
 
 /** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */
 const CHANGES = [
@@ -55,6 +64,9 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 		/** Sign-in requests that wait for an identity provider. */
 		elsewhere: createFairQueue({ clock }, { ...SIGN_INS, places: ELSEWHERE_PLACES }),
 	};
+	const hashes = createFairQueue({ clock }, HASHES);
+	/** Owner of the sign-in request that runs. */
+	const signingIn = new AsyncLocalStorage<string>();
 	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));
 
 	/**
@@ -81,7 +93,14 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 
 		/** Runs a request of the sign-in, possibly after waiting in the fair queue of its kind. Fault `overloaded`. */
 		signIn: <Answer>(kind: keyof typeof signIns, owner: string, work: () => Promise<Answer>) =>
-			signIns[kind].run(owner, work),
+			signIns[kind].run(owner, () => signingIn.run(owner, work)),
+
+		/** Hashes a password for the sign-in request that runs, possibly after waiting in the fair queue. */
+		hash<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+			const owner = signingIn.getStore();
+			assert(owner !== undefined, "passwords are hashed for requests of the sign-in only");
+			return hashes.run(owner, work);
+		},
 
 		change(owner: string): void {
 			const nowMs = clock.monotonicMs();

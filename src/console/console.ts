@@ -58,10 +58,11 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	cleanup.add(() => reconciler.stop());
 	const mailer = createMailer({ statements, clock, log, figures }, { server: config.mail, demo: config.demo });
 	cleanup.add(() => mailer.stop());
+	const limiter = createConsoleLimiter({ clock });
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
-			{ tx, statements, log, mailer },
+			{ tx, statements, log, mailer, limiter },
 			{
 				...{ config, serviceName: brand.serviceName, terms: brand.shown.terms, secret: consoleSecret },
 				...{ origin: origin(), origins: consoleOrigins(config, origin()) },
@@ -72,9 +73,8 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	const live = createLiveFeed({ ...deps, holding: createLiveRights(statements, { secondFactor: config.production }) });
 	cleanup.add(() => live.stop());
 	const parts: ConsoleParts = {
-		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin },
+		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin, limiter },
 		books: reconciler,
-		limiter: createConsoleLimiter({ clock }),
 		fence: createFence({ statements, liveness, clock, figures }),
 		deployments: createDeployments({ statements, clock }),
 		gateways: deps.gateways,

@@ -14,10 +14,9 @@ import type { Connection } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { jsonHeaders } from "../gateway/headers.ts";
 import { assertBody } from "../gateway/request-fields.ts";
-import { addressNetwork } from "../keys/failed-attempts.ts";
 import { auditNote } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
-import { checkScope, createKeyAuthenticator } from "./caller.ts";
+import { checkScope, createKeyAuthenticator, type FoundKey, tooMany } from "./caller.ts";
 import { creditAnswers } from "./credit-answers.ts";
 import { keyAnswers } from "./key-answers.ts";
 import { clientToken, ifMatch, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
@@ -28,11 +27,12 @@ import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** Most concurrent requests, and the fraction for one network: a request that waits for a fence takes up to 45 s. */
+/** Most concurrent requests, and the fraction for one key: a request that waits for a fence takes up to 45 s. */
 const REQUESTS_MAX = 256;
 const REQUESTS_SHARE = 3 / 4;
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
+type NamedRoute = { readonly name: ManagementRouteName; readonly id: string };
 type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
 
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
@@ -69,13 +69,19 @@ export function createManagement(
 	}
 
 	async function answer(connection: Connection, requestId: string): Promise<Response> {
+		const { method, url } = connection.request;
+		const named = routeOf(method, new URL(url).pathname);
+		const key = await callers.find(connection);
+		places.take(key.id);
+		return answerKey(key, connection, requestId, named).finally(() => places.giveBack(key.id));
+	}
+
+	async function answerKey(key: FoundKey, connection: Connection, requestId: string, { name, id }: NamedRoute) {
 		const { request } = connection;
-		const url = new URL(request.url);
-		const { name, id } = routeOf(request.method, url.pathname);
 		const route: ManagementRoute = MANAGEMENT_ROUTES[name];
-		const caller = await callers.identify(connection);
+		const caller = await callers.identify(key);
 		checkScope(caller, route.scope);
-		const query = queryOf(url.searchParams, route);
+		const query = queryOf(new URL(request.url).searchParams, route);
 		const body = await bodyOf(connection, route.body);
 		// Checks the key a second time: it may have been revoked while the body arrived.
 		const present = route.method === "GET" ? caller : await callers.again(caller);
@@ -99,10 +105,8 @@ export function createManagement(
 
 	return async (connection) => {
 		const { requestId } = newRequestId();
-		const network = addressNetwork(connection.address);
 		try {
-			places.take(network);
-			return await answer(connection, requestId).finally(() => places.giveBack(network));
+			return await answer(connection, requestId);
 		} catch (error) {
 			const response = errorResponse(loggedFault(error, requestId, log), requestId);
 			if (error instanceof WrongMethod) response.headers.set("allow", error.allowed);
@@ -110,8 +114,6 @@ export function createManagement(
 		}
 	};
 }
-
-const tooMany = () => new Fault("overloaded", "Too many requests at once.", { retryAfterS: 2 });
 
 class WrongMethod extends Fault {
 	readonly allowed: string;
@@ -126,7 +128,7 @@ const NAMES = Object.keys(MANAGEMENT_ROUTES) as ManagementRouteName[];
 const ID_CHARS_MAX = 64;
 
 /** Finds the route. Faults `not_found`, `method_not_allowed`. */
-function routeOf(method: string, pathname: string): { name: ManagementRouteName; id: string } {
+function routeOf(method: string, pathname: string): NamedRoute {
 	const parts = pathname.slice(MANAGEMENT_PREFIX.length).split("/");
 	const id = parts[1] ?? "";
 	const path = MANAGEMENT_PREFIX + (parts.length > 1 ? parts.with(1, "{id}") : parts).join("/");

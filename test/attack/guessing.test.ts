@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
+import { availableParallelism } from "node:os";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { STEP_MS, totpCode, turnOnTwoFactor } from "../console/totp.ts";
 import { lockWaits } from "../support/lock-waits.ts";
+import { passwordHashes } from "../support/password-hashes.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -180,4 +182,21 @@ test("only ten of many concurrent guesses of a password are checked", async () =
 	const answers = rounds.flat();
 	expect(answers.filter(({ status }) => status !== 401 && status !== 429).map(({ body }) => body)).toEqual([]);
 	expect(answers.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(10);
+});
+
+test.each([
+	{ networks: 1, most: 1 },
+	{ networks: 8, most: Math.max(1, availableParallelism() - 1) },
+])("passwords from $networks networks leave a processor free", async ({ networks, most }) => {
+	const person = await signedUp(service);
+	Object.assign(passwordHashes, { most: 0, minMs: 20 });
+	const guesses = Array.from({ length: networks }, () => elsewhere(person)).flatMap((stranger) => [
+		...Array.from({ length: 3 }, () => signIn(stranger, "a wrong password", `${crypto.randomUUID()}@example.com`)),
+		signIn(stranger, PASSWORD),
+	]);
+	const owns = networks === 1 ? [] : [person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })];
+	const statuses = (await Promise.all([...guesses, ...owns])).map(({ status }) => status);
+	passwordHashes.minMs = 0;
+	expect(new Set(statuses)).toEqual(new Set([401, 200]));
+	expect(passwordHashes.most).toBeLessThanOrEqual(most);
 });

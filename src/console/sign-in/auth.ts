@@ -1,5 +1,6 @@
 import { type BetterAuthPlugin, betterAuth, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
+import { hashPassword, verifyPassword } from "better-auth/crypto";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config.ts";
@@ -9,6 +10,7 @@ import type { Transactional } from "../../db/transactional.ts";
 import { companySignInPlugin } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
+import type { ConsoleLimiter } from "../console-limiter.ts";
 import { authDatabase } from "./auth-database.ts";
 import { signInGuardPlugin } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
@@ -81,10 +83,10 @@ const RATE_LIMIT = {
 
 /** Creates the sign-in. Sessions are read from the database each time, so that an ended one is refused at once. */
 export function createAuth(
-	deps: SignIn<"statements" | "log" | "mailer"> & { readonly tx: Transactional },
+	deps: SignIn<"statements" | "log" | "mailer"> & { readonly tx: Transactional; readonly limiter: ConsoleLimiter },
 	options: AuthOptions,
 ) {
-	const { statements, log } = deps;
+	const { statements, log, limiter } = deps;
 	const { config, origin, serviceName } = options;
 	const parts = { ...deps, ...options, mails: createSignInMails(deps.mailer, options) };
 	const isHttps = origin.startsWith("https://");
@@ -109,6 +111,10 @@ export function createAuth(
 			requireEmailVerification: true,
 			minPasswordLength: PASSWORD_CHARS_MIN,
 			maxPasswordLength: PASSWORD_CHARS_MAX,
+			password: {
+				hash: (password) => limiter.hash(() => hashPassword(password)),
+				verify: (asked) => limiter.hash(() => verifyPassword(asked)),
+			},
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }, request) {

@@ -29,7 +29,7 @@ export interface PasskeyView {
 }
 
 export function sessionRoutes(
-	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin">,
+	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin" | "limiter">,
 ) {
 	const { statements, sessions } = parts;
 
@@ -80,16 +80,18 @@ export function sessionRoutes(
  * the password is wrong or the person has none; `rate_limit_exceeded`.
  */
 async function authenticateAgain(
-	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
+	{ statements, sessions, auth, limiter }: Parts<"statements" | "auth" | "sessions" | "limiter">,
 	request: Request,
 	password: string,
 ): Promise<{ authenticated: true }> {
-	const { sessionId } = sessions.viewer(request);
+	const { sessionId, userId } = sessions.viewer(request);
 	const attempts = createAttemptLimits(statements);
 	const limits = passwordAgainLimits(sessionId);
 	try {
 		await attempts.count(limits);
-		await auth().api.verifyPassword({ body: { password }, headers: request.headers });
+		await limiter.signIn("known", userId, () =>
+			auth().api.verifyPassword({ body: { password }, headers: request.headers }),
+		);
 	} catch (error) {
 		if (!isAPIError(error) || error.statusCode >= 500) throw error;
 		if (error.statusCode === 429)

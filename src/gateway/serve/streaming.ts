@@ -5,7 +5,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { RequestEnding } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import { type Bill, coverExcess, createOutcome, NO_CHARGE, settledBill } from "../bill/bill.ts";
-import { IDLE_TIMEOUT_S } from "../connection.ts";
+import { IDLE_TIMEOUT_S, UNREAD_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, faultStatus, stoppingFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../generated-text.ts";
 import { type RequestContext, requestLogFields, type ServeDeps, type ServedRequest } from "./context.ts";
@@ -26,6 +26,10 @@ type StreamState =
 
 /** A client that has not read for this long in total loses the stream's place if a waiting request needs it. */
 export const READER_STALL_MS = 5_000;
+/** A pause of the client after which its stream counts as an unread answer, and may be ended if those are too many. */
+const UNREAD_MS = 1_000;
+/** Memory of a stream whose client does not read: buffers of the runtime, and pieces that wait in this process. */
+const UNREAD_BYTES = 4 * 1024 * 1024;
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 	opening: ["streaming", "covering", "settled"],
@@ -66,6 +70,8 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 	pay: (() => void) | undefined = undefined;
 	isListening = false;
 	slot = 0;
+	/** Bytes of this stream that count as unread answers of its account. */
+	#unreadBytes = 0;
 
 	constructor(deps: ServeDeps, { context, admitted }: ServedRequest, relay: Relay<Chunk>) {
 		this.deps = deps;
@@ -77,6 +83,8 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	tick(nowMs: number): void {
+		const { stalledSinceMs } = this;
+		if (stalledSinceMs !== undefined && nowMs - stalledSinceMs >= UNREAD_MS) this.#countUnread(UNREAD_BYTES);
 		this.#giveUpPlace(nowMs);
 		this.#keepAlive(nowMs);
 	}
@@ -107,6 +115,7 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 	#unlisten(): void {
 		if (!this.isListening) return;
 		this.deps.clients.openStreams.delete(this);
+		this.#countUnread(0);
 		this.context.connection.request.signal.removeEventListener("abort", this);
 	}
 
@@ -170,12 +179,20 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 		else void this.settle("shutdown", faultStatus(halted));
 	}
 
-	/** Ends a stream whose client does not read while another request waits for a place at the server. */
+	#countUnread(bytes: number): void {
+		if (bytes === this.#unreadBytes) return;
+		this.deps.clients.unreadAnswers.add(this.admitted.request.key.accountId, bytes - this.#unreadBytes);
+		this.#unreadBytes = bytes;
+	}
+
+	/** Ends a stream whose client does not read while another request needs its place at the server, or its memory. */
 	#giveUpPlace(nowMs: number): void {
-		const { stalledSinceMs, stalledMs } = this;
+		const { stalledSinceMs, stalledMs, deps } = this;
+		const { model, key } = this.admitted.request;
 		if (stalledSinceMs === undefined || this.state !== "streaming") return;
-		if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
-		if (!this.deps.upstreams.contended(this.admitted.request.model.id)) return;
+		const isCrowded = this.#unreadBytes > 0 && deps.clients.unreadAnswers.excess(key.accountId) !== undefined;
+		const isLate = stalledMs + nowMs - stalledSinceMs >= READER_STALL_MS;
+		if (!isCrowded && !(isLate && deps.upstreams.contended(model.id))) return;
 		const fault = new Fault("request_timeout", "The answer was read too slowly while other requests waited.");
 		void this.fail("client_left", fault);
 	}
@@ -221,12 +238,13 @@ export class RunningStream<Chunk> implements OpenStream, EventListenerObject {
 	readerTook(nowMs: number): void {
 		this.tookMs = nowMs;
 		if (this.stalledSinceMs === undefined) return;
+		this.#countUnread(0);
 		this.stalledMs += nowMs - this.stalledSinceMs;
 		this.stalledSinceMs = undefined;
 	}
 
 	close(text: string): void {
-		this.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		this.context.connection.setIdleTimeout(this.stalledSinceMs === undefined ? IDLE_TIMEOUT_S : UNREAD_TIMEOUT_S);
 		if (this.client === undefined) {
 			this.unsent = text;
 			return;

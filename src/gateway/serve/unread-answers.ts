@@ -48,25 +48,34 @@ export function createUnreadAnswers(deps: {
 		return forwardBody(body as ReadableStream<Uint8Array>, release);
 	}
 
+	/** Whose limit this account's unread answers exceed. */
+	function excess(accountId: string): "account" | "all" | undefined {
+		const all = answers.unread();
+		if (all === 0) return undefined;
+		const own = answers.unreadOf(accountId);
+		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = deps.limits();
+		if (own > answerMemoryAccountBytesMax) return "account";
+		// An account without unread answers passes, because it does not cause the shortage.
+		return all > answerMemoryBytesMax && own > 0 ? "all" : undefined;
+	}
+
 	return {
+		add: answers.addUnread,
+		excess,
 		/**
 		 * Fault rate_limit_exceeded above the account's limit. Fault overloaded above the limit of all accounts, if this
 		 * account has unread answers.
 		 */
 		check(accountId: string) {
-			const all = answers.unread();
-			if (all === 0) return;
-			const own = answers.unreadOf(accountId);
-			const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = deps.limits();
-			if (own > answerMemoryAccountBytesMax) {
+			const exceeded = excess(accountId);
+			if (exceeded === "account") {
 				throw new Fault(
 					"rate_limit_exceeded",
 					"This account has unread answers. Read them before sending further requests.",
 					{ retryAfterS: 1 },
 				);
 			}
-			// An account without unread answers passes, because it does not cause the shortage.
-			if (all > answerMemoryBytesMax && own > 0)
+			if (exceeded === "all")
 				throw new Fault("overloaded", "The service holds too many unread answers. Please try again.", {
 					retryAfterS: 1,
 				});

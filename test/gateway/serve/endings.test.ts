@@ -305,6 +305,35 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(2) });
 	});
 
+	test("ends if its client does not read and its account has too many unread answers", async () => {
+		const { road, call, reader } = await streaming();
+		const { unreadAnswers } = road.deps.clients;
+		unreadAnswers.add(road.key.accountId, DEFAULT_LIMITS.answerMemoryAccountBytesMax - 1024 * 1024);
+		call.arrive(LONG);
+		await nextTurn();
+		// The stream counts only after a pause of its client, and then exceeds the limit.
+		expect(unreadAnswers.excess(road.key.accountId)).toBeUndefined();
+		road.clock.advance(2_000);
+		expect(call.isClosed).toBe(true);
+		expect(await rest(reader)).toContain('"request_timeout"');
+		expect(unreadAnswers.bytes()).toBe(DEFAULT_LIMITS.answerMemoryAccountBytesMax - 1024 * 1024);
+		settledOnce(road, { ending: "client_left", charged: costOf(2) });
+	});
+
+	test("counts as unread until its client reads again", async () => {
+		const { road, call, reader } = await streaming();
+		const { unreadAnswers } = road.deps.clients;
+		call.arrive(LONG);
+		await nextTurn();
+		road.clock.advance(2_000);
+		expect(unreadAnswers.bytes()).toBeGreaterThan(0);
+		await reader.read();
+		await nextTurn();
+		expect(unreadAnswers.bytes()).toBe(0);
+		call.end();
+		await rest(reader);
+	});
+
 	test("keeps its place at the model server while it waits for output", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);

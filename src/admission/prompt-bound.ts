@@ -106,20 +106,41 @@ export function isMostlyAscii(length: AsciiLength): boolean {
 /** Maximum bytes that normalization can add. NFKD is the longest form, because composition only shortens it. */
 const normalizedMoreMax = ({ bytes, chars }: AsciiLength): number => NORMALIZED_MORE * (bytes - chars);
 
-/** Characters that are normalized in one step. Cutting a text between two steps can only lengthen the result. */
-const NORMALIZED_CHARS = 16_384;
+/** Code points from here on are not longer when they are normalized. */
+const NORMALIZED_END = 0x20000;
+/** For each code point: two lengths of 7 bits and `IS_MARK`, as `sizeOf` computes them; 0: not yet computed. */
+const sizes = new Uint16Array(NORMALIZED_END);
+const IS_MARK = 1 << 14;
 
 /**
- * Bytes of a text, or of its NFKC form (Unicode Standard Annex 15) if that is longer: 3 bytes may become 33. Stops
- * counting at `enough`.
+ * Upper bound of the bytes of a text and of its NFKC form (Unicode Standard Annex 15): 3 bytes may become 33. Stops
+ * counting at `enough`. Adds up single characters, because normalizing takes quadratic time for a run of marks.
  */
 function normalizedBytes(text: string, enough: number): number {
 	let bytes = 0;
-	for (let at = 0; at < text.length && bytes < enough; at += NORMALIZED_CHARS) {
-		const part = text.slice(at, at + NORMALIZED_CHARS);
-		bytes += Math.max(Buffer.byteLength(part), Buffer.byteLength(part.normalize("NFKC")));
+	for (let at = 0, size = sizeAt(text, 0); at < text.length && bytes < enough; ) {
+		at += (text.codePointAt(at) as number) > 0xffff ? 2 : 1;
+		const next = sizeAt(text, at);
+		// A mark may replace the mark of a composed character before it, so that both are longer than alone.
+		bytes += ((size | next) & IS_MARK ? size >> 7 : size) & 0x7f;
+		size = next;
 	}
 	return bytes;
+}
+
+function sizeAt(text: string, at: number): number {
+	const code = text.codePointAt(at) ?? 0;
+	if (code >= NORMALIZED_END) return (4 << 7) | 4;
+	if (sizes[code] === 0) sizes[code] = sizeOf(String.fromCodePoint(code));
+	return sizes[code] as number;
+}
+
+/** Maximum bytes of a character and its NFKC form, and of the character and its NFKD form. */
+function sizeOf(character: string): number {
+	const apart = character.normalize("NFKD");
+	const [own, decomposed] = [Buffer.byteLength(character), Buffer.byteLength(apart)];
+	const composed = apart === character ? own : Buffer.byteLength(character.normalize("NFKC"));
+	return (Math.max(own, decomposed) << 7) | Math.max(own, composed) | (/^\p{M}/u.test(apart) ? IS_MARK : 0);
 }
 
 /**

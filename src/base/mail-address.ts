@@ -8,7 +8,7 @@ export function isMailAddress(text: string): boolean {
 	return domain?.split(".").every((label) => label !== "") ?? false;
 }
 
-const ADDRESS_CHARS_MAX = 320;
+export const ADDRESS_CHARS_MAX = 320;
 
 /** The address without the part after a plus, which reaches the same mailbox. */
 export function mailboxWithoutTag(address: string): string {

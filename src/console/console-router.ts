@@ -16,6 +16,7 @@ import { CHAT_BYTES_MAX, playgroundChat } from "./playground.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { ADDRESS_HEADER, rethrowAnswerError, rethrowExpected } from "./sign-in/auth.ts";
 import { deviceOf } from "./sign-in/auth-device.ts";
+import { assertShortTexts } from "./sign-in/auth-request.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
@@ -111,6 +112,8 @@ export function createConsoleRouter(
 				const { request, address } = connection;
 				const { headers } = request;
 				checked(request);
+				const parsed = request.clone().json();
+				assertShortTexts(await parsed.catch(() => null));
 				const auth = parts.auth();
 				const device = deviceOf(request, await auth.$context);
 				const isElsewhere = ELSEWHERE.test(new URL(request.url).pathname);

@@ -2,7 +2,7 @@
 
 /** Parses plain decimal digits; undefined if malformed, with more than `places` decimals, or above 2^53 − 1. */
 export function parseDecimal(text: string, places: number): number | undefined {
-	const match = /^(\d{1,16})(?:\.(\d+))?$/.exec(text);
+	const match = /^(\d{1,16})(?:\.(\d{1,100}))?$/.exec(text);
 	if (match === null) return undefined;
 	const fraction = (match[2] ?? "").replace(/0+$/, "");
 	if (fraction.length > places) return undefined;

@@ -4,7 +4,7 @@ import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts"
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
+import { cpuMs, waitFor } from "../support/wait.ts";
 import { confirmAddress, mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 import { totpCode } from "./totp.ts";
 
@@ -232,4 +232,30 @@ test("sign-in links work only in the demo, whatever the database contains", asyn
 		const response = await fetch(`${service.url}${address}`, { redirect: "manual" });
 		expect([response.status, response.headers.getSetCookie()]).toEqual([404, []]);
 	}
+});
+
+const marks = `a${"\u0315\u0300".repeat(15_000)}`;
+const indexes = `{"email":"a@example.com","password":"correct horse","x":[${'{"999":1},'.repeat(6_000)}{}]}`;
+const within = (fields: object) => JSON.stringify({ name: "A", email: "a@example.com", password: PASSWORD, ...fields });
+
+test.each([
+	["/api/auth/sign-in/email", within({ password: marks }), "password"],
+	["/api/auth/sign-up/email", within({ name: marks }), "name"],
+	["/api/auth/request-password-reset", within({ email: marks }), "email"],
+	["/api/auth/reset-password", within({ newPassword: marks, token: "t" }), "newPassword"],
+	["/api/auth/change-password", within({ currentPassword: marks, newPassword: PASSWORD }), "currentPassword"],
+	["/api/auth/update-user", within({ name: marks }), "name"],
+	["/api/auth/sign-in/email", indexes, "x"],
+	["/api/console/public/sign-in-link", indexes, "x"],
+])("%s refuses a costly text quickly with 400, which names the field", async (path, body, param) => {
+	const person = newPerson(service);
+	const headers = { "content-type": "application/json", origin: service.url };
+	await person.get("/api/console/public/config");
+	const startedMs = cpuMs();
+	const response = await person.fetch(path, { method: "POST", headers, body });
+	expect([response.status, await response.json()]).toEqual([
+		400,
+		{ error: expect.objectContaining({ code: "invalid_request", param, request_id: expect.any(String) }) },
+	]);
+	expect(cpuMs() - startedMs).toBeLessThan(400);
 });

@@ -2,10 +2,14 @@ import type { GenericEndpointContext } from "better-auth";
 import { expireCookie } from "better-auth/cookies";
 import { type Language, requestLanguage } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
+import { ADDRESS_CHARS_MAX } from "../../base/mail-address.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import type { SignInMails } from "./auth-mails.ts";
+import { PASSWORD_CHARS_MAX } from "./password-length.ts";
+import { NAME_CHARS_MAX } from "./person-name.ts";
 import { hashToken, newToken } from "./token.ts";
 
 interface SignInParts {
@@ -28,6 +32,24 @@ const PATH_CHARS_MAX = 500;
 export function textField(record: unknown, name: string): string {
 	const value = typeof record === "object" && record !== null ? (record as Record<string, unknown>)[name] : undefined;
 	return typeof value === "string" && !value.includes("\0") ? value : "";
+}
+
+/** Maximum characters of texts that a sign-in normalizes, which takes quadratic time, or hashes. */
+const CHARS_MAX = {
+	...{ email: ADDRESS_CHARS_MAX, name: NAME_CHARS_MAX, password: PASSWORD_CHARS_MAX },
+	...{ currentPassword: PASSWORD_CHARS_MAX, newPassword: PASSWORD_CHARS_MAX },
+};
+
+/** Checks the texts of a sign-in request before the library processes them. Fault `invalid_request`. */
+export function assertShortTexts(body: unknown): void {
+	for (const [field, count] of Object.entries(CHARS_MAX)) {
+		const { [field]: text } = Object(body) as Record<string, unknown>;
+		if (typeof text === "string" && text.length > count)
+			throw new ConsoleError("invalid_request", "`{field}` has more than {count} characters.", {
+				values: { field, count },
+				param: field,
+			});
+	}
 }
 
 export const readLanguage = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>

@@ -1,6 +1,6 @@
 import { isLabel } from "../../keys/key-settings.ts";
 
-const NAME_CHARS_MAX = 100;
+export const NAME_CHARS_MAX = 100;
 
 export const NAME_RULE = "A name must be one line of at most 100 characters, without a web address.";
 
@@ -12,10 +12,11 @@ const JOINERS = /[\u200c\u200d]/g;
 
 /** True if people and accounts may have this name, which others see in mails. Refuses names that look like links. */
 export function isPersonName(text: string): boolean {
+	if (!isLabel(text, NAME_CHARS_MAX)) return false;
 	// NFKC turns full-width letters and dots, which browsers treat as ASCII, into ASCII.
 	const plain = text
 		.normalize("NFKC")
 		.replace(JOINERS, "")
 		.replace(/[\u3002\uff0e\uff61]/g, ".");
-	return isLabel(text, NAME_CHARS_MAX) && !UNSEEN.test(plain) && !ADDRESS.test(plain);
+	return !UNSEEN.test(plain) && !ADDRESS.test(plain);
 }

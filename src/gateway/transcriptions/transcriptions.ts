@@ -106,10 +106,8 @@ function* vttOf(cues: readonly SubtitleCue[]): Generator<string> {
 
 /** Removes blank lines and arrows, because subtitles use them to separate cues. */
 function lineOf(text: string): string {
-	return text
-		.trim()
-		.replace(/\s*[\r\n]+\s*/g, "\n")
-		.replaceAll("-->", "->");
+	const lines = text.split(/[\r\n]/).map((line) => line.trim());
+	return lines.filter(Boolean).join("\n").replaceAll("-->", "->");
 }
 
 function timeOf(seconds: number, point: string): string {

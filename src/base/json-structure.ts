@@ -1,4 +1,5 @@
 import { Fault } from "./fault.ts";
+import { IndexNames } from "./json-index-names.ts";
 import { decodedName, ELEMENTS_MIN, elementsLimit, type ListBounds, tooManyElementsFault } from "./json-list-bounds.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
@@ -48,7 +49,7 @@ export interface RawJson {
 /** Length from which measuring a string in place is worth it: that takes 0.6 of the time of copying the string. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
-export interface JsonStructure {
+export interface JsonStructure extends Pick<IndexNames, "indexedBytes"> {
 	/**
 	 * The member `field` as it is written, if the text is an object and the member an array or object. Of repeated names
 	 * the last counts, as in JSON.parse. Undefined if a name with escapes might be the same name.
@@ -91,14 +92,14 @@ function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-class Scan implements JsonStructure {
-	readonly text: string;
+class Scan extends IndexNames implements JsonStructure {
 	readonly #field: string | undefined;
 	at = 0;
 	depth = 0;
 	names = 0;
 	#outermost = 0;
 	strings = 0;
+	lastString = 0;
 	/** Number of escaped quotes in strings so far. */
 	quotes = 0;
 	values = 0;
@@ -124,7 +125,7 @@ class Scan implements JsonStructure {
 	exact: Map<string, string> | undefined;
 
 	constructor(text: string, field: string | undefined, lists: ListBounds | undefined) {
-		this.text = text;
+		super(text);
 		this.#lists = lists;
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
@@ -153,8 +154,8 @@ class Scan implements JsonStructure {
 	}
 
 	checkElements(): void {
-		this.elementsUnchecked = elementsLimit(this.#name(), this.#lists);
-		if (this.elements > this.elementsUnchecked) throw tooManyElementsFault(this.#name(), this.#lists);
+		this.elementsUnchecked = elementsLimit(this.name(), this.#lists);
+		if (this.elements > this.elementsUnchecked) throw tooManyElementsFault(this.name(), this.#lists);
 	}
 
 	get parts(): number {
@@ -164,10 +165,10 @@ class Scan implements JsonStructure {
 	/** Call it after a member's name. Forgets the result for an earlier member of the same name. */
 	nameEnds(): void {
 		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
-		this.exact?.delete(decodedName(this.#name()));
+		this.exact?.delete(decodedName(this.name()));
 	}
 
-	#name(): string {
+	name(): string {
 		return this.text.slice(this.#nameFrom, this.#nameTo);
 	}
 
@@ -182,7 +183,7 @@ class Scan implements JsonStructure {
 
 	#noteExact(written: string): void {
 		this.exact ??= new Map();
-		this.exact.set(decodedName(this.#name()), written);
+		this.exact.set(decodedName(this.name()), written);
 	}
 
 	memberEnds(): void {
@@ -193,7 +194,7 @@ class Scan implements JsonStructure {
 			this.#noteExact(this.text.slice(this.#from, this.at + 1));
 		}
 		if (this.#field === undefined) return;
-		const name = this.#name();
+		const name = this.name();
 		if (name === this.#field)
 			this.#found = {
 				from: this.#from,
@@ -215,33 +216,34 @@ class Scan implements JsonStructure {
 /** Scans for one time slice; true at the end of the text. A native search skips the contents of strings. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
-	const { length } = text;
 	for (let steps = 0; steps < STEPS_A_TURN; steps += 1) {
-		if (scan.at >= length) return true;
+		if (scan.at >= text.length) return true;
 		const sign = text.charCodeAt(scan.at);
 		switch (sign) {
-			case QUOTE: {
-				const from = scan.at;
-				scan.at = stringEnd(scan, length);
-				scan.stringFrom(from);
+			case QUOTE:
+				scan.lastString = scan.at;
+				scan.at = stringEnd(scan);
+				scan.stringFrom(scan.lastString);
 				scan.strings += 1;
 				if (scan.strings > STRINGS_MAX) throw tooMuch(`more than ${STRINGS_MAX} strings`);
 				continue;
-			}
 			case 0x7b: // {
 			case 0x5b: // [
 				if (scan.depth === 1) scan.memberBegins();
 				scan.depth += 1;
+				scan.isIndexed = false;
 				if (scan.depth > scan.deepest) scan.deepest = scan.depth;
 				if (scan.depth > DEPTH_MAX) throw tooMuch(`nesting of more than ${DEPTH_MAX} levels`);
 				break;
 			case 0x7d: // }
 			case 0x5d: // ]
 				scan.depth -= 1;
+				scan.isIndexed = false;
 				if (scan.depth === 1) scan.memberEnds();
 				break;
 			case 0x3a: // :
 				scan.names += 1;
+				scan.countName(scan.lastString);
 				if (scan.depth === 1) scan.nameEnds();
 				if (scan.names > NAMES_MAX) throw tooMuch(`more than ${NAMES_MAX} names`);
 				break;
@@ -260,7 +262,7 @@ function walk(scan: Scan): boolean {
 		scan.signs += 1;
 		if (scan.signs > SIGNS_MAX) throw tooMuch(`more than ${SIGNS_MAX} signs outside of strings`);
 	}
-	return scan.at >= length;
+	return scan.at >= text.length;
 }
 
 const PLUS = 0x2b;
@@ -293,7 +295,7 @@ function passNumber(scan: Scan): number {
 }
 
 /** Returns the position after the string that starts here; the end of the text if the string does not end. */
-function stringEnd(scan: Scan, length: number): number {
+function stringEnd(scan: Scan): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
@@ -305,7 +307,7 @@ function stringEnd(scan: Scan, length: number): number {
 		scan.quotes += 1;
 		if (scan.quotes > ESCAPES_MAX) throw tooManyEscapes();
 	}
-	return length;
+	return text.length;
 }
 
 /** Counts escapes in time slices, because each escape needs a search. Fault `invalid_request` above the limit. */
@@ -321,9 +323,7 @@ async function countEscapes(text: string, timeSlice: TimeSlice): Promise<void> {
 	throw tooManyEscapes();
 }
 
-function tooManyEscapes(): Fault {
-	return tooMuch(`more than ${ESCAPES_MAX} escapes in its strings`);
-}
+const tooManyEscapes = () => tooMuch(`more than ${ESCAPES_MAX} escapes in its strings`);
 
 function tooMuch(what: string): Fault {
 	return new Fault("invalid_request", "The body has {what}.", { values: { what } });

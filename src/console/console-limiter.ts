@@ -4,7 +4,8 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { CounterMap } from "../base/counter-map.ts";
 import { createFairQueue } from "../base/fair-pool.ts";
-import { createBodyMemory } from "../gateway/body/body-memory.ts";
+import { checkJsonStructure } from "../base/json-structure.ts";
+import { type BodyHold, createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { readBytes } from "../gateway/body/bytes-body.ts";
 import type { Connection } from "../gateway/connection.ts";
@@ -76,12 +77,12 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 	async function withBytes<Answer>(
 		connection: Connection,
 		{ owner, bytesMax }: BodyOrigin,
-		work: (bytes: Uint8Array<ArrayBuffer>) => Answer | Promise<Answer>,
+		work: (bytes: Uint8Array<ArrayBuffer>, hold: BodyHold) => Answer | Promise<Answer>,
 	): Promise<Answer> {
 		const hold = owner === null ? ofNetworks.hold(addressNetwork(connection.address)) : ofAccounts.hold(owner);
 		try {
 			const deadlineMs = bytesMax <= SMALL_BYTES ? SMALL_BODY_MS_MAX : LARGE_BODY_MS_MAX;
-			return await work(await readBytes(connection, bytesMax, bodyReads, hold, deadlineMs));
+			return await work(await readBytes(connection, bytesMax, bodyReads, hold, deadlineMs), hold);
 		} finally {
 			hold.release();
 		}
@@ -119,7 +120,7 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 
 		withBytes,
 
-		/** Like `withBytes`, but passes `work` a request that contains the received body. */
+		/** Like `withBytes`, but checks the body's structure and passes `work` a request that contains the body. */
 		async withBody<Answer>(
 			connection: Connection,
 			from: BodyOrigin,
@@ -127,7 +128,8 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 		): Promise<Answer> {
 			const { request, address } = connection;
 			if (request.body === null) return work(connection);
-			return withBytes(connection, from, (body) => {
+			return withBytes(connection, from, async (body, hold) => {
+				hold.take((await checkJsonStructure(new TextDecoder().decode(body))).indexedBytes);
 				const { url, method, headers, signal } = request;
 				const whole = new Request(url, { method, headers, body, signal });
 				return work({ request: whole, address, setIdleTimeout: (seconds) => connection.setIdleTimeout(seconds) });

@@ -64,6 +64,10 @@ const BODIES: Bodies = {
 	],
 	"an unknown list": ["`x` has more than 10000 elements", () => `{"x":[${"1,".repeat(400_000)}1]}`],
 	"names in one object": ["more than 50000 names", () => `{"x":${bias(1_500_000 * SHARE, (at) => `n${at}`)}}`],
+	"numeric names": [
+		"more than 2048 names that are whole numbers",
+		() => chat('"x"').replace("}]}", `}],"tools":[{"a":[${'{"999":1},'.repeat(49_000)}{}]}]}`),
+	],
 	"names of members": [
 		"more than 1000 outermost names",
 		() => `{${Array.from({ length: 40_000 }, (_, at) => `"n${at}":${"1".repeat(21)}`).join()}}`,

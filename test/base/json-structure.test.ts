@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkJsonStructure, type JsonStructure } from "../../src/base/json-structure.ts";
@@ -83,4 +84,31 @@ test("the JSON structure check gives the same result in several steps and in one
 		1_000_000,
 	);
 	await expect(Promise.resolve(checkJsonStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
+});
+
+test.each(["0", "99", "999", "1000", "99999", "4294967294", "\\u0039\\u00399"])(
+	"the JSON structure check counts the memory of objects with the name %s",
+	(name) => {
+		const body = (count: number) => `{"x":[${Array.from({ length: count }, () => `{"${name}":1}`).join()}]}`;
+		const { indexedBytes } = checkJsonStructure(body(2_048)) as JsonStructure;
+		Bun.gc(true);
+		const before = heapStats();
+		const parsed = JSON.parse(body(2_048));
+		Bun.gc(true);
+		const { heapSize, extraMemorySize } = heapStats();
+		const grown = heapSize + extraMemorySize - before.heapSize - before.extraMemorySize;
+		expect(parsed.x).toHaveLength(2_048);
+		expect(grown).toBeLessThan(indexedBytes + 2 * 1024 * 1024);
+		expect(() => checkJsonStructure(body(2_049))).toThrow(
+			expect.objectContaining({ code: "invalid_request", param: "x" }),
+		);
+	},
+);
+
+test("the JSON structure check counts the memory of each object with indexes once", () => {
+	const bytesOf = (text: string) => (checkJsonStructure(text) as JsonStructure).indexedBytes / 8192;
+	const bias = Array.from({ length: 1_024 }, (_, at) => `"${at}":1`).join();
+	expect(bytesOf(`{"logit_bias":{${bias}}}`)).toBe(1);
+	expect(bytesOf('{"x":{"a":{"a":{"3":1},"2":1},"1":1}}')).toBe(3);
+	expect(bytesOf('{"x":{"n1":1,"1.5":3,"-1":4,"12345678901":5,"y":"7"}}')).toBe(0);
 });

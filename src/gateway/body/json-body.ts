@@ -58,7 +58,7 @@ export function readJson(
 	// Not an async function, which would cost small bodies another promise.
 	try {
 		assertJsonType(connection.request);
-		if (bytes !== undefined) return decodedBody(Promise.resolve(piecesOf(bytes)), takes.owner, form);
+		if (bytes !== undefined) return decodedBody(Promise.resolve(piecesOf(bytes)), takes, form);
 		return readBody(connection, bytesMax, reads, takes, form);
 	} catch (error) {
 		return Promise.reject(error);
@@ -119,12 +119,12 @@ function readBody(
 		const made = makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
 		return made.finally(() => whole.giveBack(owner, declared));
 	}
-	return decodedBody(readPieces(connection, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS }), owner, form);
+	return decodedBody(readPieces(connection, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS }), takes, form);
 }
 
 /** A separate function, so that small bodies allocate no closure. */
-async function decodedBody(reading: Promise<readonly Uint8Array[]>, owner: string, form: BodyForm): Promise<JsonBody> {
-	return bodyOf(await decoded(reading, owner), owner, form);
+async function decodedBody(reading: Promise<Uint8Array[]>, takes: ByteCounter, form: BodyForm): Promise<JsonBody> {
+	return bodyOf(await decoded(reading, takes.owner), takes, form);
 }
 
 /** A class, because every request creates one and a class allocates less than closures. */
@@ -159,30 +159,35 @@ class TextReading {
 	make(text: string): JsonBody | Promise<JsonBody> {
 		this.#takes.arrived();
 		if (!this.#isCounted) this.#takes.take(this.#declared);
-		return bodyOf(text, this.owner, this.#form);
+		return bodyOf(text, this.#takes, this.#form);
 	}
 }
 
 /** Returns a promise only if the text must wait for texts of other requests to be processed. */
-function bodyOf(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
-	if (text.length < SHORT_CHARS) return shortBodyOf(text, structureOf(text, form), form);
-	return text.length < LONG_CHARS ? bodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
+function bodyOf(text: string, takes: ByteCounter, form: BodyForm): JsonBody | Promise<JsonBody> {
+	if (text.length < SHORT_CHARS) return shortBodyOf(text, structureOf(text, takes, form), form);
+	return text.length < LONG_CHARS ? bodyInTurn(text, takes, form) : longBodyOf(text, takes, form);
 }
 
 /** A separate function, so that small bodies allocate no closure. */
-function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
-	return runInTurn(owner, () => {
-		const structure = structureOf(text, form);
+function bodyInTurn(text: string, takes: ByteCounter, form: BodyForm): JsonBody | Promise<JsonBody> {
+	return runInTurn(takes.owner, () => {
+		const structure = structureOf(text, takes, form);
 		return structure.parts < PARTS_A_STEP
 			? shortBodyOf(text, structure, form)
-			: longBodyOf(text, owner, form, structure);
+			: longBodyOf(text, takes, form, structure);
 	});
 }
 
-function structureOf(text: string, { field, lists }: BodyForm): JsonStructure {
+function structureOf(text: string, takes: ByteCounter, { field, lists }: BodyForm): JsonStructure {
 	const checked = checkJsonStructure(text, text.length < RAW_FIELD_CHARS_MIN ? undefined : field, lists);
 	assert(!(checked instanceof Promise), "a text shorter than LONG_CHARS is checked in one turn");
-	return checked;
+	return counted(checked, takes);
+}
+
+function counted(structure: JsonStructure, takes: ByteCounter): JsonStructure {
+	if (structure.indexedBytes > 0) takes.take(structure.indexedBytes);
+	return structure;
 }
 
 function shortBodyOf(text: string, structure: JsonStructure, { field }: BodyForm): JsonBody {
@@ -195,13 +200,13 @@ function shortBodyOf(text: string, structure: JsonStructure, { field }: BodyForm
 
 async function longBodyOf(
 	text: string,
-	owner: string,
+	takes: ByteCounter,
 	{ field, lists }: BodyForm,
 	checked?: JsonStructure,
 ): Promise<JsonBody> {
-	const timeSlice = createTimeSlice(TURN_MS, owner);
+	const timeSlice = createTimeSlice(TURN_MS, takes.owner);
 	await timeSlice.begin();
-	const structure = checked ?? (await checkJsonStructure(text, field, lists, timeSlice));
+	const structure = checked ?? counted(await checkJsonStructure(text, field, lists, timeSlice), takes);
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	const short = shortenTexts(text, raw);

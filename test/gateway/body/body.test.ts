@@ -47,6 +47,19 @@ describe("a request body", () => {
 		}
 	});
 
+	test.each([
+		[100, 20_000],
+		[2_048, 200_000],
+	])("counts the memory of %d objects with numeric names", async (count, chars) => {
+		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });
+		const hold = memory.hold("acc");
+		const text = JSON.stringify({ x: Array.from({ length: count }, () => ({ 999: 1 })), y: "y".repeat(chars) });
+		await readJson(post(text, { "content-length": String(text.length) }), 1_000_000, systemReads, hold);
+		expect(memory.bytes()).toBe(text.length + count * 8_192);
+		hold.release();
+		expect(memory.bytes()).toBe(0);
+	});
+
 	test("times out if its bytes take longer than a minute to arrive", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);

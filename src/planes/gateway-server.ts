@@ -15,6 +15,7 @@ import type { ConsoleProxy } from "./console-proxy.ts";
 import { withConnectionClose } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { listenAtSocket } from "./run-dir.ts";
+import { createUnreadBodies } from "./unread-bodies.ts";
 
 /** Address to listen at, and access to metrics. */
 export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDir" | "trustedProxies">;
@@ -85,9 +86,15 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		});
 	const checkUrl = createUrlCheck(probes);
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
+	const ended = createUnreadBodies(connectionOf);
 	const answer = (request: Request) =>
-		checkUrl(request) ??
-		(deps.internalOnPort && hasInternalToken(request) ? deps.internal(connectionOf(request)) : answerClient(request));
+		ended(
+			request,
+			checkUrl(request) ??
+				(deps.internalOnPort && hasInternalToken(request)
+					? deps.internal(connectionOf(request))
+					: answerClient(request)),
+		);
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,

@@ -24,6 +24,7 @@ import {
 	workerLabel,
 } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets, listenAtSocket } from "./run-dir.ts";
+import { createUnreadBodies } from "./unread-bodies.ts";
 
 /** Runs the console plane as this process. Rejects if `leaving` aborts while it opens the database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
@@ -140,9 +141,11 @@ function startConsoleServer(
 			return metricsResponse(deps.metrics);
 		return plane.handle(connectionOf(request));
 	}
+	const ended = createUnreadBodies(connectionOf);
+	const fetch = (request: Request) => (socket === undefined ? ended(request, answer(request)) : answer(request));
 	const options = {
 		maxRequestBodySize: BODY_BYTES_MAX,
-		fetch: (request: Request) => (deps.endsConnections() ? withConnectionClose(answer(request)) : answer(request)),
+		fetch: (request: Request) => (deps.endsConnections() ? withConnectionClose(fetch(request)) : fetch(request)),
 		error: (error: Error) => uncaughtErrorResponse(error, "UNKNOWN"),
 	};
 	const server: Server<undefined> =

@@ -63,9 +63,10 @@ export async function readPieces(
 	if (reader === undefined) return [];
 	const displaced = Promise.withResolvers<never>();
 	let isOver = false;
+	/** Releases the lock, so that the listener can receive the rest. */
 	const letGo = () => {
 		isOver = true;
-		void reader.cancel().catch(() => {});
+		reader.releaseLock();
 	};
 
 	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>[]> {

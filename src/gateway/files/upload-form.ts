@@ -123,7 +123,8 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		pace: () => received / Math.max(1, clock.monotonicMs() - startedMs),
 		close() {
 			parser.destroy();
-			void reader?.cancel().catch(() => {});
+			// The listener receives the rest.
+			reader?.releaseLock();
 		},
 	};
 }

@@ -119,23 +119,15 @@ describe("a request body", () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		const asked = Promise.withResolvers<void>();
-		let isLetGo = false;
-		const body = new ReadableStream<Uint8Array>(
-			{
-				pull: () => asked.resolve(),
-				cancel() {
-					isLetGo = true;
-				},
-			},
-			{ highWaterMark: 0 },
-		);
-		const reading = codeOf(read(post(body, { "content-type": type }), 1_000, reads));
+		const body = new ReadableStream<Uint8Array>({ pull: () => asked.resolve() }, { highWaterMark: 0 });
+		const connection = post(body, { "content-type": type });
+		const reading = codeOf(read(connection, 1_000, reads));
 		await asked.promise;
 		clock.advance(seconds * 1_000 - 1);
-		expect(isLetGo).toBe(false);
+		expect(connection.request.body?.locked).toBe(true);
 		clock.advance(1);
 		expect(await reading).toBe("request_timeout");
-		expect([isLetGo, clock.pending()]).toEqual([true, 0]);
+		expect([connection.request.body?.locked, clock.pending()]).toEqual([false, 0]);
 	});
 
 	test("is parsed in steps, between which other tasks run", async () => {

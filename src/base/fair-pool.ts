@@ -122,8 +122,8 @@ export function createFairPool({
 		yields: (one: EvictableHolder): number => yielding.take(one),
 		keeps: (slot: number, one: EvictableHolder): boolean => yielding.release(slot, one),
 		/**
-		 * Takes a slot for a holder, which `giveUp` may end. Returns an idempotent function that frees the slot. Throws
-		 * `own` or `full` if there is no room.
+		 * Takes a slot for a holder, whose `giveUp` the pool may call to free the slot for others. Returns an idempotent
+		 * function that frees the slot. Throws the fault `own` at the owner's share, `full` if all slots are taken.
 		 */
 		enter(owner: string, holder: Omit<EvictableHolder, "owner">): () => void {
 			take(owner);

@@ -9,7 +9,7 @@ import { centsRoundedDown, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { scheduleAutoTopUpChecks } from "./auto-top-ups.ts";
 import { createCallSlots } from "./call-slots.ts";
 import { closePaymentPage } from "./payment-pages.ts";
-import { type StopReason, stopReasonForFailure } from "./stop-reasons.ts";
+import { type AutoTopUpStopReason, stopReasonForFailure } from "./stop-reasons.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isStripeRefusal } from "./stripe-client.ts";
 import { applyStripeEvent } from "./stripe-events.ts";
@@ -134,7 +134,7 @@ export interface OpenAttempt {
 	customer_id: string;
 	payment_method_id: string;
 	state: "begun" | "sent" | "unknown" | "needs_authentication";
-	reason: StopReason | null;
+	reason: AutoTopUpStopReason | null;
 	payment_id: string | null;
 	looks: number;
 	/** True if the attempt is too old to be charged, because the reason for it may no longer exist. */
@@ -212,7 +212,11 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 	}
 
 	/** Cancels the payment, which can then never be confirmed. Stores the reason here, because Stripe may forget it. */
-	async function giveUp(attempt: OpenAttempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
+	async function giveUp(
+		attempt: OpenAttempt,
+		intent: Stripe.PaymentIntent,
+		reason: AutoTopUpStopReason,
+	): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
 		const left = await stripe.paymentIntents.cancel(intent.id);
@@ -220,7 +224,11 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		await apply({ ...attempt, reason }, left);
 	}
 
-	async function stop(attempt: OpenAttempt, state: "declined" | "needs_authentication" | "ended", reason: StopReason) {
+	async function stop(
+		attempt: OpenAttempt,
+		state: "declined" | "needs_authentication" | "ended",
+		reason: AutoTopUpStopReason,
+	) {
 		// A card that was declined and has been replaced since does not stop automatic top-ups.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;

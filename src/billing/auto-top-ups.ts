@@ -3,7 +3,7 @@ import { type RowView, type Statements, toView } from "../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { autoTopUp } from "./auto-top-up.sql.ts";
-import type { StopReason } from "./stop-reasons.ts";
+import type { AutoTopUpStopReason } from "./stop-reasons.ts";
 import { checkCardAmount, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
 type Row = RowView<typeof autoTopUp, NanoUsd>;
@@ -12,7 +12,7 @@ type Row = RowView<typeof autoTopUp, NanoUsd>;
 export type AutoTopUpAmounts = Pick<Row, "belowNanoUsd" | "amountNanoUsd" | "monthMostNanoUsd">;
 
 export interface AutoTopUp extends AutoTopUpAmounts, Pick<Row, "state" | "changedAtMs"> {
-	readonly reason: StopReason | null;
+	readonly reason: AutoTopUpStopReason | null;
 }
 
 export interface AutoAttempt {
@@ -20,7 +20,7 @@ export interface AutoAttempt {
 	readonly topUpId: string;
 	readonly amountNanoUsd: NanoUsd;
 	readonly state: "running" | "needs_authentication" | "succeeded" | "declined" | "ended";
-	readonly reason: StopReason | null;
+	readonly reason: AutoTopUpStopReason | null;
 	readonly begunAtMs: number;
 }
 

@@ -13,10 +13,10 @@ export const STOP_REASONS = {
 	uncredited: "The card was charged, but the credit could not be added. The operator has been notified.",
 } as const;
 
-export type StopReason = keyof typeof STOP_REASONS;
+export type AutoTopUpStopReason = keyof typeof STOP_REASONS;
 
 /** The reason for a failed payment, by Stripe's error codes. */
-export function stopReasonForFailure(failure: { code?: string; decline_code?: string } | null): StopReason {
+export function stopReasonForFailure(failure: { code?: string; decline_code?: string } | null): AutoTopUpStopReason {
 	const { code, decline_code: declineCode } = failure ?? {};
 	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";
 	if (code === "payment_intent_authentication_failure") return "authentication";

@@ -39,7 +39,7 @@ export function createGate({ clock }: { clock: Clock }) {
 		openings: () => openings,
 		/** Start of a lease. Call it before sending the heartbeat, so that the gate closes before the lease ends. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-		/** Opens the gate until `durationMs` after the mark, by the clock that reaches it first. */
+		/** Opens the gate for `durationMs` from the mark. Closes when either clock, monotonic or wall, reaches the end. */
 		extend(since: GateMark, durationMs: number) {
 			if (final) return;
 			if (!isOpen()) openings += 1;

@@ -11,7 +11,7 @@ export const instanceBeat = pgTable(
 		id: text().notNull(),
 		/** Number of the epoch, which grows with each start of the instance. Journal and leases belong to an epoch. */
 		epoch: integer().notNull(),
-		/** Number of the row within its epoch. */
+		/** Number of the heartbeat within the epoch; each heartbeat is a row of its own. */
 		beat: bigint({ mode: "number" }).notNull(),
 		/**
 		 * joining → live ⇄ silent → dead → closing → left.

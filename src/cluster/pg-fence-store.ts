@@ -1,4 +1,4 @@
-import { LIVENESS_LIFE_MS } from "../db/database.ts";
+import { LIVENESS_CONNECTION_LIFE_MS } from "../db/database.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FenceStore, LaggingInstance } from "./fence.ts";
@@ -28,7 +28,7 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 				select mark, fresh, ttl_ms from server_fresh()`;
 			const { mark, fresh, ttl_ms } = onlyRow(rows);
 			// Includes the life of a connection, for which an instance may still send heartbeats to the previous server.
-			return { mark, unquietMs: fresh && ttl_ms > 0 ? ttl_ms + LIVENESS_LIFE_MS : 0 };
+			return { mark, unquietMs: fresh && ttl_ms > 0 ? ttl_ms + LIVENESS_CONNECTION_LIFE_MS : 0 };
 		},
 		async quiet(mark) {
 			await statements`insert into server_seen (mark, quiet) values (${mark}, true) on conflict do nothing`;

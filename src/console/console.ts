@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
-import { LIVENESS_LIFE_MS } from "../db/database.ts";
+import { LIVENESS_CONNECTION_LIFE_MS } from "../db/database.ts";
 import { createServerHistory } from "../db/server-history.ts";
 import { createStatements, type StatementsOptions } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
@@ -123,7 +123,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { d
 		liveness: open("tollgate console liveness", {
 			connectionsMax: 2,
 			statementDeadlineMs: 2 * SECOND_MS,
-			lifeMs: LIVENESS_LIFE_MS,
+			lifeMs: LIVENESS_CONNECTION_LIFE_MS,
 		}),
 		sums: open("tollgate sums", {
 			connectionsMax: 1,

@@ -20,7 +20,7 @@ export interface DatabaseOptions {
  * Age in milliseconds at which a `liveness` connection is replaced. A session that never ends would hide that the
  * address now leads to another server.
  */
-export const LIVENESS_LIFE_MS = 5_000;
+export const LIVENESS_CONNECTION_LIFE_MS = 5_000;
 /** One connection for the heartbeat and one more, so that a hanging query does not delay the next heartbeat. */
 const LIVENESS_CONNECTIONS = 2;
 /** Deadline of the ledger's statements: short, because a request waits only a few seconds for credit. */
@@ -40,7 +40,7 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 	const liveness = single("liveness", {
 		connectionsMax: LIVENESS_CONNECTIONS,
 		statementDeadlineMs,
-		lifeMs: LIVENESS_LIFE_MS,
+		lifeMs: LIVENESS_CONNECTION_LIFE_MS,
 	});
 	const ledger = single("ledger", {
 		connectionsMax,

@@ -109,8 +109,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 }
 
 /**
- * The process's right to admit requests: its current epoch with its ledger. `startInstanceLease` builds the parts for
- * this function; the simulation passes its own.
+ * Keeps the process's right to admit requests: starts an epoch with its ledger, and a new one if the epoch is fenced.
+ * `startInstanceLease` passes the product's parts, the simulation its own.
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: EpochOptions & { fencedDrainMs?: number }) {
 	const joined: number[] = [];

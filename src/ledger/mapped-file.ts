@@ -30,7 +30,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 
 	return {
 		/**
-		 * Appends the first `length` of `bytes`, at most a piece, all or nothing. Throws `makeRoom`'s or the system's
+		 * Appends the first `length` bytes (at most PIECE_BYTES), all or nothing. Throws `makeRoom`'s or the system's
 		 * error.
 		 */
 		append(bytes: Buffer, length: number) {

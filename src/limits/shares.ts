@@ -219,8 +219,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			kick();
 		},
 		/**
-		 * Resolves when a request of this size fits or no part of the limit is free, or when an earlier draw ends. Fault
-		 * service_unavailable if the store does not answer.
+		 * Asks the store for a part of the limit, a few times if others must return theirs. Calls during a draw share it,
+		 * so check again afterwards. Fault service_unavailable if the store does not answer.
 		 */
 		draw(share: Share, size: number): Promise<void> {
 			share.drawing ??= drawNow(share, size).finally(() => (share.drawing = undefined));

@@ -41,7 +41,7 @@ const END_MARKERS_CHARS_MAX = 64;
 export function parseJson(text: string): unknown {
 	if (exceedsWireLimits(text)) return undefined;
 	try {
-		return withExactArguments(JSON.parse(text), text) ?? undefined;
+		return withExactToolArguments(JSON.parse(text), text) ?? undefined;
 	} catch {
 		const [markers] = END_MARKERS.exec(text.slice(-END_MARKERS_CHARS_MAX)) ?? [];
 		return markers === undefined ? undefined : parseJson(text.slice(0, -markers.length));
@@ -52,7 +52,7 @@ export function parseJson(text: string): unknown {
 const EXACT_CHARS_MAX = 64 * 1024;
 
 /** Writes tool call arguments as text. If a server sent an object, integers beyond 2^53 keep their digits. */
-export function withExactArguments(parsed: unknown, text: string): unknown {
+export function withExactToolArguments(parsed: unknown, text: string): unknown {
 	for (const choice of asArray(asObject(parsed)?.choices) ?? []) {
 		const { delta, message } = asObject(choice) ?? {};
 		const { tool_calls: calls, function_call: call } = asObject(delta ?? message) ?? {};

@@ -175,7 +175,7 @@ test("the caps of all keys that a session creates without the password have one 
 	const statuses = new Set(made.map(({ status }) => status));
 	expect([...statuses].toSorted()).toEqual([200, 403]);
 	expect((await spendable()) - before).toBeLessThanOrEqual(100);
-	// Lowering a key's cap and raising it again does not evade the limit.
+	// Lowering a key's cap and raising it again does not evade the limit of USD 100 a day without the password.
 	for (let times = 0; times < 3; times += 1)
 		for (const capUsd of ["100", "1"]) await act(owner, ["PATCH", `/keys/${small}`, { capUsd }]);
 	expect((await act(owner, ["PATCH", `/keys/${small}`, { capUsd: "100" }])).status).toBe(403);

@@ -136,7 +136,7 @@ describe("the check of an input file of 128 MB", () => {
 		});
 	}
 
-	test("reports one endless line within the memory of one line", async () => {
+	test("reports a line of 128 MB and never holds the whole line in memory", async () => {
 		Bun.gc(true);
 		const before = process.memoryUsage().rss;
 		const piece = new TextEncoder().encode("x".repeat(512 * 1024));

@@ -142,7 +142,7 @@ async function build(
 		async charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T> {
 			const before = await upstreamCount();
 			const result = await work();
-			// Waits for aborted requests, which the server continues for a moment and would count for the next gateway.
+			// The model server still runs aborted requests for a moment; they must not count for the next gateway.
 			const { open } = before;
 			for (let wait = 0; wait < CUT_OFF_WAITS && (await upstreamCount()).open > open; wait++) await Bun.sleep(20);
 			served.set(gateway, plusDifference(served.get(gateway) ?? NO_COUNT, before, await upstreamCount()));

@@ -117,7 +117,7 @@ test("promotional credit matches a simple model after random grants and charges"
 	for (let seed = 0; seed < (LONG ? 200 : 12); seed++) await play(createRandom(seed));
 }, 120_000);
 
-test("promotional credit of more than USD 100 unlocks no service", async () => {
+test("promotional credit does not count as the first top-up", async () => {
 	const accountId = await account();
 	await give(accountId, usd(500), null);
 	expect((await findAccount(db.statements, accountId))?.toppedUp).toBe(false);

@@ -6,8 +6,8 @@ import { withFleet } from "./fleet.ts";
 const USERS = 2;
 /** Milliseconds of traffic after which an instance has a slice that lasts longer than a lease. */
 const WARM_MS = 2_500;
-/** Milliseconds of traffic that suffice for tests of the gate or of a stop, where the credit need not last. */
-export const KNOWN_MS = 300;
+/** Milliseconds of traffic after which instances know the key. Enough if the test needs no credit beyond them. */
+export const SHORT_TRAFFIC_MS = 300;
 
 type Key = { readonly id: string; readonly secret: string };
 

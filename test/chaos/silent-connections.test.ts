@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { withDatabase } from "../support/database.ts";
 import { nowMs, waitFor } from "../support/wait.ts";
-import { KNOWN_MS, withCustomers } from "./customers.ts";
+import { SHORT_TRAFFIC_MS, withCustomers } from "./customers.ts";
 import { LEASE_TTL_MS } from "./fleet.ts";
 
 /** Tests of a Postgres that stops answering on existing connections and still answers on new ones. */
@@ -33,7 +33,7 @@ test("an instance replaces silent connections to Postgres before its lease ends"
 }, 60_000);
 
 test("an instance with silent connections to Postgres settles all requests and stops", async () => {
-	await warmKey(KNOWN_MS);
+	await warmKey(SHORT_TRAFFIC_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();
 	await waitFor(() => nowMs() - frozenAtMs > 2_000, "every part to be caught by the silence");

@@ -3,7 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { startWitness } from "../../src/cluster/witness.ts";
-import { LIVENESS_LIFE_MS } from "../../src/db/database.ts";
+import { LIVENESS_CONNECTION_LIFE_MS } from "../../src/db/database.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -67,13 +67,13 @@ test("the witness trusts a new or restored database server after the longest lea
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);
 	await db.sql`update server_seen set mark = 'the one before'`;
-	expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
+	expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_CONNECTION_LIFE_MS);
 	const { running, pass } = witness();
 	for (const again of [false, true]) {
 		// Simulates a restored server, which has the same label as before.
 		if (again) await db.sql`select server_went_back()`;
 		await pass(8);
-		expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_LIFE_MS);
+		expect((await store.server()).unquietMs).toBe(TTL_MS + LIVENESS_CONNECTION_LIFE_MS);
 		await pass(2);
 		expect((await store.server()).unquietMs).toBe(0);
 	}

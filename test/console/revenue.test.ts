@@ -254,7 +254,7 @@ test("two consoles that sample replicas count each minute and its cost once", as
 	expect(cost).toEqual({ i: 5, o: 6 });
 });
 
-test("daily revenue sums of old hours equal the requests", async () => {
+test("revenue and speeds stay equal when old hours are summed into days", async () => {
 	// Moves all rows 41 days into the past.
 	for (const [table, column] of [
 		["usage_event", "admitted_at"],

@@ -91,7 +91,7 @@ test("a key's usage counts against its project, whether settled in time or late"
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 });
 
-test("a project's new cap applies at once; a replaced one ends once all instances know", async () => {
+test("a project's new cap applies at once; the replaced cap also limits until all know", async () => {
 	const { project } = await cappedProject("lifetime");
 	const epoch = await goLive(db, "lifts");
 	const store = storeOf("lifts", epoch);

@@ -337,7 +337,7 @@ test("a late settlement is recorded once even if the connection breaks", async (
 	expect(asked).toBe(5);
 });
 
-test("late settlements are tried once for each account whose row is locked", async () => {
+test("after a locked account row, recovery tries no later settlement of that account", async () => {
 	const tried: string[] = [];
 	const store = {
 		async settleLate(eventJson: string) {

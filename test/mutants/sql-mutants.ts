@@ -11,7 +11,7 @@ export interface SqlMutant {
 	readonly after: string;
 	/** First seed of `bun run sim -- --sql` to try for this fault. */
 	readonly sqlSeed?: number;
-	/** True if that seed needs the world with projects. */
+	/** True if `sqlSeed` finds the fault only with `--projects`. */
 	readonly sqlProjects?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { BLOCK_TOKENS, type TraceRequest } from "./trace.ts";
 
 export interface ServerKind {
 	readonly cacheBlocks: number;
-	/** Prefill adapts to the current batch after this many tokens; infinite: after each prompt. */
+	/** Prompt tokens that are processed before waiting requests may join the batch; infinite: the whole prompt. */
 	readonly chunkTokens: number;
 	/** Factor by which the first server is slower; default 1. */
 	readonly slowed?: number;

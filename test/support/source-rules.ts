@@ -239,7 +239,7 @@ export function nameProblems(files: readonly SourceFile[]): string[] {
 	return files.map(({ path }) => path).filter((path) => /(^|\/)(index|utils?|helpers?|common|misc)\.tsx?$/.test(path));
 }
 
-/** Finds addresses of package registries, and paths of a machine, in code and the lock file. */
+/** Finds what the repository must not publish: addresses of package registries, and paths of a developer's machine. */
 export function placeProblems(files: readonly SourceFile[]): string[] {
 	const registry = /\bregistry\.[a-z0-9-]+\.[a-z]{2,}|npmmirror|verdaccio|\/-\/[\w.-]+\.tgz/;
 	const machine = /(^|[\s"'`(=:])\/(work|home|root|Users|tmp\/bun)\/[\w.-]/m;

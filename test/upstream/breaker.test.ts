@@ -164,7 +164,7 @@ describe("failures that the request itself may have caused", () => {
 		expect(ill.letsIn()).toBe("bcz");
 	});
 
-	test("of one account are not added up while other accounts get answers", () => {
+	test("of one account keep the breaker closed while other accounts get answers", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) {
 			suspects("aa");

@@ -483,7 +483,7 @@ describe("the fairness between accounts", () => {
 		expect([served.length, pool.contended()]).toEqual([3, true]);
 	});
 
-	test("drops the last request of the account with the longest queue when it is full", async () => {
+	test("refuses the newest request of the account with the longest queue if the queue is full", async () => {
 		const { take, acquire, pool, served, wait } = setUp([1], { queueLengthMax: 3 });
 		const held = take({ accountId: "flood" });
 		wait("flood", 3);

@@ -42,8 +42,8 @@ test(`an upgrade by kill -9${LONG ? " or in order" : ""} loses no request`, asyn
 		await second.crash();
 		await startAs(second, PROGRAM);
 		await served(load, fleet);
-		// The older version replays the newer version's journal. In the long run it boots while the newer version, whose
-		// functions it must not replace, is live.
+		// The older version replays the newer version's journal. With LONG it starts while an instance of the newer version
+		// is live, whose SQL functions it must not replace.
 		const newer = LONG ? first : second;
 		await newer.crash();
 		await startAs(newer, old);

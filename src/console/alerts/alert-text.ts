@@ -1,5 +1,5 @@
 import type { KnownText, TextId, TextValues } from "../../base/translate.ts";
-import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
+import { type AutoTopUpStopReason, STOP_REASONS } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 /** An alert as its database row stores it: ids, timestamps, and amounts in nano-dollars as decimal text. */
@@ -31,7 +31,7 @@ export function alertMail({ type, data }: Alert, service: string) {
 		...{ key: String(data.last_four), model: String(data.model), day: String(data.retires_on) },
 		moment: String(data.expires_at ?? data.hour),
 		period: PERIODS[String(data.period)] ?? "",
-		why: STOP_REASONS[data.reason as StopReason] ?? "",
+		why: STOP_REASONS[data.reason as AutoTopUpStopReason] ?? "",
 	};
 	const mail = (path: string, subject: TextId, says: TextId) => ({
 		path,

@@ -1,5 +1,5 @@
 /** Parses server-sent events from an untrusted server. Works on bytes, because a chunk may end within a character. */
-import { asObject, exceedsWireLimits, type JsonObject, withExactArguments } from "../wire-value.ts";
+import { asObject, exceedsWireLimits, type JsonObject, withExactToolArguments } from "../wire-value.ts";
 import { crashFailure, serverFailure, type UpstreamFailure } from "./failure.ts";
 
 const EVENT_BYTES_MAX = 1024 * 1024;
@@ -148,7 +148,7 @@ export function parseEvent(payload: string): JsonObject {
 	if (exceedsWireLimits(payload)) throw crashFailure("an event with too much structure");
 	let value: unknown;
 	try {
-		value = withExactArguments(JSON.parse(payload), payload);
+		value = withExactToolArguments(JSON.parse(payload), payload);
 	} catch {
 		throw crashFailure("an event that is not JSON");
 	}

@@ -26,7 +26,7 @@ const refusal = (message: string) =>
 describe.each(Object.entries(TEXTS))(
 	"if %s refuses the output limit because the prompt leaves too little context,",
 	(_, text) => {
-		test.each([false, true])("the gateway repeats the request without a limit (streamed: %p)", async (stream) => {
+		test.each([false, true])("the gateway repeats the request without `max_tokens` (streamed: %p)", async (stream) => {
 			const { accountId, secret } = await service.customer();
 			for (const more of [{}, { max_tokens: 1_000 }]) {
 				const before = upstream.requests.length;

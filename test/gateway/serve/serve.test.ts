@@ -130,7 +130,7 @@ describe("a request that the gateway process sends to itself", () => {
 	});
 });
 
-test("gets no stream after the gateway's shutdown", async () => {
+test("a chat after the gateway's shutdown gets 503 and is not charged", async () => {
 	const road = createRoad();
 	road.openStreams.shutDown();
 	expect(await errorOf(CHAT.answer(road.deps, fakeRequest({ stream: true }).connection))).toMatchObject({

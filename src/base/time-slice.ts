@@ -50,11 +50,11 @@ const CANCELLED_MS = 1 / 4;
 const requestTurns = createProcessorTurns();
 
 /**
- * Resolves when a request of an account may start; undefined if at once. If more requests arrive in one turn of the
- * event loop than fit into a slice, they wait, and the account that used least is next. Check `signal` afterwards.
+ * Resolves when a request of an account or network may start; undefined if at once. If more requests arrive in one turn
+ * of the event loop than fit into a slice, they wait, and the owner that used least is next. Check `signal` afterwards.
  */
-export const waitForRequestTurn = (accountId: string, signal: AbortSignal): Promise<void> | undefined =>
-	requestTurns.begin(accountId, REQUEST_MS, false, signal);
+export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<void> | undefined =>
+	requestTurns.begin(owner, REQUEST_MS, false, signal);
 
 /** Charges a cancelled request to its account, like refused work. An account with many waits for the next window. */
 export const chargeCancelledRequest = (accountId: string): void => requestTurns.charge(accountId, CANCELLED_MS);

@@ -1,6 +1,7 @@
 import { waitForRequestTurn } from "../../base/time-slice.ts";
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
+import { addressNetwork } from "../../keys/failed-attempts.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
 import type { BodyHold } from "../body/body-memory.ts";
@@ -86,6 +87,10 @@ export async function serveRequest<
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
+		const { signal } = connection.request;
+		// Refusals of requests without a valid key take turns among networks.
+		if (context.key === undefined) await waitForRequestTurn(addressNetwork(connection.address), signal);
+		if (signal.aborted && context.key === undefined) return new Response(null, { status: CLIENT_LEFT_STATUS });
 		if (!context.isAdmitted) await held?.refused();
 		response = refuseRequest(deps, context, error, endpoint.promptField);
 	} finally {

@@ -46,16 +46,23 @@ test("requests whose clients disconnect at any moment are settled once", async (
 	expect([...(service.app.instanceLease.present()?.slices() ?? [])].every(({ held }) => held === 0)).toBe(true);
 });
 
-test("requests whose clients left before their turn are not admitted", async () => {
+/** Number of requests that were refused since the start. */
+async function refused(): Promise<number> {
+	const text = await (await service.get("/metrics")).text();
+	return [...text.matchAll(/^tollgate_errors_total\{.*\} (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+test.each(["with", "without"])("requests %s a key whose clients left before their turn are dropped", async (how) => {
 	const { accountId, secret } = await service.customer();
+	const refusedBefore = await refused();
 	vllm.always(() => reply().text("a"));
 	// After this request the key is in memory, so that requests do not wait for a look-up.
 	await (await service.chat(secret, ask(QUESTION))).json();
 	const body = JSON.stringify(ask(QUESTION));
-	const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${secret}`;
+	const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${how === "with" ? secret : "wrong"}`;
 	const text = `${head}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 	const sockets = await Promise.all(
-		Array.from({ length: 300 }, async () => {
+		Array.from({ length: 600 }, async () => {
 			const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
 			await once(socket, "connect");
 			return socket;
@@ -65,7 +72,9 @@ test("requests whose clients left before their turn are not admitted", async () 
 	for (const socket of sockets) socket.end(text).destroySoon();
 	await (await service.chat(secret, ask(QUESTION))).json();
 	await service.settled();
-	expect((await service.usage(accountId)).length).toBeLessThan(150);
+	const handled = how === "with" ? (await service.usage(accountId)).length : (await refused()) - refusedBefore;
+	expect(handled).toBeGreaterThan(2);
+	expect(handled).toBeLessThan(300);
 });
 
 test("an account that cancelled many requests waits while others are served", async () => {

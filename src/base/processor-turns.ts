@@ -3,6 +3,8 @@ import { createFairLines } from "./fair-lines.ts";
 
 /** Milliseconds of work before other work of the event loop runs. A step that exceeds them is still completed. */
 const TURN_MS = 2;
+/** Requests that are answered at once in a turn even after TURN_MS, so that a few pipelined requests are answered. */
+const AT_ONCE_MIN = 8;
 /** Length in milliseconds of a window, in which used processor time counts against an owner. */
 const WINDOW_MS = 250;
 /** Maximum milliseconds of refused work per window, of one owner and of all; beyond it, owners wait for the next. */
@@ -34,6 +36,8 @@ export function createProcessorTurns() {
 	let usedMs = 0;
 	let isScheduled = false;
 	let isResting = false;
+	/** Requests that were answered at once in this turn, and when the last one began. */
+	const atOnce = { requests: 0, lastMs: 0 };
 
 	const isFree = (owner: string) => usedMs < TURN_MS && lines.size() === 0 && !rests(owner);
 
@@ -68,6 +72,7 @@ export function createProcessorTurns() {
 	function turn(): void {
 		isScheduled = false;
 		usedMs = 0;
+		atOnce.requests = 0;
 		const nowMs = performance.now();
 		// A window that starts in the future belongs to a clock that was set back since.
 		if (nowMs >= window.endsMs || nowMs < window.endsMs - WINDOW_MS) window = newWindow();
@@ -92,6 +97,19 @@ export function createProcessorTurns() {
 		refused(owner: string, ms: number): Promise<void> | undefined {
 			chargeRefused(owner, ms);
 			return rests(owner) ? this.next(owner, 0, false).then(() => chargeRefused(owner, ms)) : undefined;
+		},
+		/**
+		 * True if a request may be answered at once: the first `AT_ONCE_MIN` requests in this turn of the event loop, and
+		 * more until TURN_MS after the first. Otherwise the request waits for its owner's turn, see `run`.
+		 */
+		mayAnswer(): boolean {
+			const nowMs = performance.now();
+			if (atOnce.requests > 0) usedMs += nowMs - atOnce.lastMs;
+			atOnce.lastMs = nowMs;
+			if (lines.size() > 0 || (usedMs >= TURN_MS && atOnce.requests >= AT_ONCE_MIN)) return false;
+			atOnce.requests += 1;
+			schedule();
+			return true;
 		},
 		/** Runs a short step of work, at once or when it is the owner's turn. */
 		run<Result>(owner: string, work: () => Result | Promise<Result>): Result | Promise<Result> {

@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
+import { createProcessorTurns } from "../base/processor-turns.ts";
 import type { Cors } from "../catalog/cors.ts";
 import type { Config } from "../config.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
@@ -8,6 +9,7 @@ import { createCors } from "../gateway/cors.ts";
 import { hasInternalToken } from "../gateway/internal-api.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
 import { createGateway, notFoundResponse, uncaughtErrorResponse } from "../gateway/routes.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
@@ -87,7 +89,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	const checkUrl = createUrlCheck(probes);
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const ended = createUnreadBodies(connectionOf);
-	const answer = (request: Request) =>
+	const answerNow = (request: Request) =>
 		ended(
 			request,
 			checkUrl(request) ??
@@ -95,6 +97,16 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 					? deps.internal(connectionOf(request))
 					: answerClient(request)),
 		);
+	const turns = createProcessorTurns();
+
+	/** The runtime closes the connection if a pipelined request follows while an answer waits for its turn. */
+	function answerInTurn(request: Request): Response | Promise<Response> {
+		const { signal } = request;
+		const owner = addressNetwork(connectionOf(request).address);
+		return turns.run(owner, () => (signal.aborted ? new Response() : answerNow(request)));
+	}
+
+	const answer = (request: Request) => (turns.mayAnswer() ? answerNow(request) : answerInTurn(request));
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,

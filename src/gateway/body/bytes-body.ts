@@ -21,6 +21,9 @@ export const UNLIMITED_BYTES: ByteCounter = { owner: "", take() {}, arrives() {}
 /** Assumed CPU time for receiving a piece, and for each of its bytes; accounts take turns by it. */
 const PIECE_MS = 0.1;
 const BYTE_MS = 1 / (512 * 1024);
+/** Maximum number of chunks of less than PIECE_BYTES_MIN. They are read at once, because chunks that wait are joined. */
+const SHORT_PIECES_MAX = 1_000;
+const PIECE_BYTES_MIN = 16;
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, and those of `takes.take`. */
 export async function readBytes(
@@ -72,17 +75,22 @@ export async function readPieces(
 	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>[]> {
 		const pieces: Uint8Array<ArrayBuffer>[] = [];
 		let bytes = 0;
+		let short = 0;
+		const isChunked = connection.request.headers.get("content-length") === null;
 		for (let tookMs = PIECE_MS; ; ) {
 			// The first piece is already in the runtime's memory, where no limit counts it.
-			if (bytes > 0) await waitForTurn(takes.owner, tookMs, true);
+			if (tookMs > 0 && bytes > 0) await waitForTurn(takes.owner, tookMs, true);
 			const { done, value } = await from.read();
 			if (done || isOver) return pieces;
 			bytes += value.length;
 			if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
 			takes.take(value.length);
 			pieces.push(value as Uint8Array<ArrayBuffer>);
+			const isShort = isChunked && value.length < PIECE_BYTES_MIN;
+			if (isShort) short += 1;
+			if (short > SHORT_PIECES_MAX) throw chunksTooShort();
 			// The runtime received the piece before its length was known, so the next one waits for it.
-			tookMs = PIECE_MS + value.length * BYTE_MS;
+			tookMs = isShort ? 0 : PIECE_MS + value.length * BYTE_MS;
 		}
 	}
 
@@ -101,6 +109,14 @@ export async function readPieces(
 function joined(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
 	const [first] = pieces;
 	return first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces);
+}
+
+function chunksTooShort(): Fault {
+	return new Fault(
+		"invalid_request",
+		`The body has more than ${SHORT_PIECES_MAX} chunks of less than ${PIECE_BYTES_MIN} bytes. Send larger chunks, or a \`content-length\` header.`,
+		{ param: "transfer-encoding" },
+	);
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

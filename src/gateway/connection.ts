@@ -23,6 +23,8 @@ export interface Connection {
  * 90, AWS, nginx and .NET 60): if the server closed first, a request in transit could be lost.
  */
 export const IDLE_TIMEOUT_S = 125;
+/** Idle timeout of connections whose last request had no accepted key, so that they do not use up the open files. */
+export const ANONYMOUS_TIMEOUT_S = 5;
 /** Idle timeout while a client reads a long answer that is not a stream. */
 export const UNREAD_TIMEOUT_S = 10;
 /** Idle timeout of a stream. Keep-alive comments prevent it, so only clients that do not read are disconnected. */

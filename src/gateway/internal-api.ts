@@ -6,7 +6,7 @@ import { requestLanguage } from "../base/language.ts";
 import { readInternalToken } from "../keys/internal-token.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import type { KeyDigest } from "../keys/secret.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "./connection.ts";
 import { errorResponse } from "./error-body.ts";
 import { addRoutes, createApiRoutes, type EndpointDeps } from "./routes.ts";
 import { loadKey } from "./serve/authenticate.ts";
@@ -40,7 +40,11 @@ export function createInternalApi(
 	const app = new Elysia({ handler: { standardHostname: false } });
 	addRoutes(
 		app,
-		createApiRoutes({ ...deps, connectionOf }, async (connection) => loadKey(keyring, digestOf(connection), clock)),
+		createApiRoutes({ ...deps, connectionOf }, async (connection) => {
+			const key = await loadKey(keyring, digestOf(connection), clock);
+			trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
+			return key;
+		}),
 	);
 	app.all("/*", () => errorResponse(new Fault("not_found", "Unknown endpoint."), newRequestId().requestId), {
 		parse: "none",

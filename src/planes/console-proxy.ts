@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { forwardBody } from "../base/passed-body.ts";
 import { waitForTurn } from "../base/time-slice.ts";
 import { cameThroughProxy, PASSED_ON_HEADER } from "../gateway/client-address.ts";
-import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/routes.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
@@ -100,16 +100,19 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		// No idle timeout for a chat: a model may take long until its first token.
 		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
 		let ended = false;
+		let idleS = ANONYMOUS_TIMEOUT_S;
 		const end = () => {
 			if (ended) return;
 			ended = true;
 			free();
 			request.signal.removeEventListener("abort", onAbort);
-			connection.setIdleTimeout(IDLE_TIMEOUT_S);
+			connection.setIdleTimeout(idleS);
 		};
 		try {
 			const response = await askAgain(connection, leave);
 			problem = undefined;
+			// Browsers connect again by themselves; programs with a management key may lose a request.
+			if (response.ok && new URL(request.url).pathname.startsWith(MANAGEMENT_PREFIX)) idleS = IDLE_TIMEOUT_S;
 			connection.setIdleTimeout(SILENCE_S);
 			const headers = new Headers(response.headers);
 			for (const name of NOT_PASSED_BACK) headers.delete(name);

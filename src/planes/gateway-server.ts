@@ -4,7 +4,7 @@ import { createProcessorTurns } from "../base/processor-turns.ts";
 import type { Cors } from "../catalog/cors.ts";
 import type { Config } from "../config.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
-import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createCors } from "../gateway/cors.ts";
 import { hasInternalToken } from "../gateway/internal-api.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
@@ -66,8 +66,16 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		}
 
 		setIdleTimeout(seconds: number): void {
-			server.timeout(this.request, seconds);
+			const { request } = this;
+			server.timeout(request, seconds === ANONYMOUS_TIMEOUT_S && isProxied(request) ? IDLE_TIMEOUT_S : seconds);
 		}
+	}
+	/** True for a connection of a trusted proxy, which shares it among its clients and limits its connections itself. */
+	function isProxied(request: Request): boolean {
+		const forwardedFor = config.trustedProxies.length > 0 ? request.headers.get("x-forwarded-for") : null;
+		if (forwardedFor === null) return false;
+		const peer = server.requestIP(request)?.address ?? "";
+		return clientAddress(peer, forwardedFor) !== clientAddress(peer, null);
 	}
 	const connectionOf = (request: Request): Connection => new ClientConnection(request);
 	const proxy = deps.console;
@@ -89,14 +97,16 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	const checkUrl = createUrlCheck(probes);
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const ended = createUnreadBodies(connectionOf);
-	const answerNow = (request: Request) =>
-		ended(
+	const answerNow = (request: Request) => {
+		if (isProxied(request)) server.timeout(request, IDLE_TIMEOUT_S);
+		return ended(
 			request,
 			checkUrl(request) ??
 				(deps.internalOnPort && hasInternalToken(request)
 					? deps.internal(connectionOf(request))
 					: answerClient(request)),
 		);
+	};
 	const turns = createProcessorTurns();
 
 	/** The runtime closes the connection if a pipelined request follows while an answer waits for its turn. */
@@ -111,7 +121,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		hostname: config.host,
 		port: config.port,
 		reusePort: config.runDir !== null,
-		idleTimeout: IDLE_TIMEOUT_S,
+		idleTimeout: ANONYMOUS_TIMEOUT_S,
 		// In development mode the runtime prints errors of streams to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,

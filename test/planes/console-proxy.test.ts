@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
-import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
+import { ANONYMOUS_TIMEOUT_S } from "../../src/gateway/connection.ts";
 import { createConsoleProxy } from "../../src/planes/console-proxy.ts";
 import { listenAtSocket } from "../../src/planes/run-dir.ts";
 import { atEnd, localServer, temporaryFolder, untilEnd } from "../support/at-end.ts";
@@ -145,7 +145,7 @@ test("a stream is forwarded event by event and ends when its client leaves", asy
 	leave.abort();
 	await waitFor(() => cancelled, "the console to hear of it");
 	// The proxy had raised the connection's idle timeout and must restore it.
-	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
+	await waitFor(() => timeouts.at(-1) === ANONYMOUS_TIMEOUT_S, "the connection's own time");
 });
 
 test("a client's disconnect before the answer ends the console's request", async () => {

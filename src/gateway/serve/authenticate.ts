@@ -6,7 +6,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { DigestFunction, KeyDigest } from "../../keys/secret.ts";
-import type { Connection } from "../connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 
 /** Returns a request's key; a promise only if the key is not in memory. */
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
@@ -33,11 +33,19 @@ export function createAuthenticate(
 			throw invalidApiKey();
 		}
 		checkKey(entry, clock.wallMs(), use);
+		trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
 		return entry;
 	}
 
 	async function loaded(found: KeyDigest, connection: Connection, use?: KeyUse): Promise<KeyEntry> {
-		return known(await keyLoadLimiter.find(found, connection.address), connection, use);
+		// The look-up may wait in a queue.
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		try {
+			return known(await keyLoadLimiter.find(found, connection.address), connection, use);
+		} catch (error) {
+			trySetIdleTimeout(connection, ANONYMOUS_TIMEOUT_S);
+			throw error;
+		}
 	}
 
 	// Determines the client's address only for a failure, because that costs more than all other steps.

@@ -11,7 +11,7 @@ const CHUNK = `10000\r\n${"x".repeat(0x10000)}\r\n`;
 const chunked = (path: string, method = "POST") =>
 	`${method} ${path} HTTP/1.1\r\nhost: test.example\r\ntransfer-encoding: chunked\r\n\r\n`;
 
-test.concurrent.each([
+test.each([
 	["an unknown path", chunked("/v1/nothing"), 404],
 	["a missing key", chunked("/v1/chat/completions"), 401],
 	["a page's missing length", chunked("/api/auth/sign-in/email"), 400],

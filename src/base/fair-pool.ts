@@ -125,8 +125,8 @@ export function createFairPool({
 		 * Takes a slot for a holder, whose `giveUp` the pool may call to free the slot for others. Returns an idempotent
 		 * function that frees the slot. Throws the fault `own` at the owner's share, `full` if all slots are taken.
 		 */
-		enter(owner: string, holder: Omit<EvictableHolder, "owner">): () => void {
-			take(owner);
+		enter(owner: string, holder: Omit<EvictableHolder, "owner">, amount = 1): () => void {
+			take(owner, amount);
 			const one: EvictableHolder = {
 				owner,
 				pace: () => holder.pace(),
@@ -137,7 +137,7 @@ export function createFairPool({
 			};
 			const slot = yielding.take(one);
 			const leave = () => {
-				if (yielding.release(slot, one)) giveBack(owner);
+				if (yielding.release(slot, one)) giveBack(owner, amount);
 			};
 			return leave;
 		},

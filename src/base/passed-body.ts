@@ -1,3 +1,6 @@
+/** Longer chunks are forwarded in pieces, so that at most one piece is unread when the body ends. */
+const PIECE_BYTES = 64 * 1024;
+
 /**
  * Forwards a body as it arrives. `onEnd` is called once, however the body ends. An error of the source reaches the
  * reader, so that a partial body is recognizable. If the reader cancels or `signal` aborts, the source is cancelled;
@@ -10,6 +13,7 @@ export function forwardBody(
 ): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	let over = false;
+	let rest: Uint8Array | undefined;
 	const end = () => {
 		if (over) return;
 		over = true;
@@ -26,9 +30,12 @@ export function forwardBody(
 		},
 		async pull(controller) {
 			try {
-				const { done, value } = await reader.read();
+				const { done, value } = rest === undefined ? await reader.read() : { done: false, value: rest };
 				if (over) return;
-				if (!done) return controller.enqueue(value);
+				// A caller may forward a stream of texts.
+				const isLong = value instanceof Uint8Array && value.length > PIECE_BYTES;
+				rest = isLong ? value.subarray(PIECE_BYTES) : undefined;
+				if (!done) return controller.enqueue(isLong ? value.subarray(0, PIECE_BYTES) : value);
 				end();
 				controller.close();
 			} catch (error) {

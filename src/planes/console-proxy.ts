@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { forwardBody } from "../base/passed-body.ts";
 import { waitForTurn } from "../base/time-slice.ts";
 import { cameThroughProxy, PASSED_ON_HEADER } from "../gateway/client-address.ts";
-import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, UNREAD_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/routes.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
@@ -94,7 +94,9 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		if (turn !== undefined) await turn;
 		const leave = new AbortController();
 		const onAbort = () => leave.abort();
-		const free = requestLimit.enter(connection, (why) => leave.abort(why));
+		const giveUp = (why: Fault) => leave.abort(why);
+		const free = requestLimit.enter(connection, giveUp);
+		let read = () => {};
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
 		// No idle timeout for a chat: a model may take long until its first token.
@@ -105,6 +107,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 			if (ended) return;
 			ended = true;
 			free();
+			read();
 			request.signal.removeEventListener("abort", onAbort);
 			connection.setIdleTimeout(idleS);
 		};
@@ -113,14 +116,18 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 			problem = undefined;
 			// Browsers connect again by themselves; programs with a management key may lose a request.
 			if (response.ok && new URL(request.url).pathname.startsWith(MANAGEMENT_PREFIX)) idleS = IDLE_TIMEOUT_S;
-			connection.setIdleTimeout(SILENCE_S);
 			const headers = new Headers(response.headers);
+			// Without a length it is a live page or a stream, of which the runtime holds one piece.
+			const bytes = headers.get("content-length");
+			connection.setIdleTimeout(bytes === null ? SILENCE_S : UNREAD_TIMEOUT_S);
+			read = requestLimit.answer(connection, Number(bytes), giveUp);
 			for (const name of NOT_PASSED_BACK) headers.delete(name);
 			const body = response.body === null ? null : forwardBody(response.body, end, leave.signal);
 			if (body === null) end();
 			return new Response(body, { status: response.status, headers });
 		} catch (error) {
 			end();
+			if (error instanceof Fault) leave.abort(error);
 			if (leave.signal.reason instanceof Fault) throw leave.signal.reason;
 			if (!leave.signal.aborted) {
 				problem = "the console does not answer";

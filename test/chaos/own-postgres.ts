@@ -39,6 +39,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	let server: EmbeddedPostgres | undefined = await begin();
 	const { url } = server;
 	let paused = false;
+	let isDestroyed = false;
 
 	const cluster = join(dataDir, "postgres", "cluster");
 	const pids = (): number[] => {
@@ -86,7 +87,8 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 				try {
 					server = await begin();
 				} catch (error) {
-					if (attempt === START_ATTEMPTS_MAX) throw error;
+					// A standby's start is pending until it is promoted, and would otherwise start the destroyed server again.
+					if (isDestroyed || attempt === START_ATTEMPTS_MAX) throw error;
 					await Bun.sleep(100);
 				}
 			}
@@ -94,6 +96,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 		isUp: () => server !== undefined && !paused,
 		/** Ends the server, whatever its state, and deletes its files. */
 		async destroy() {
+			isDestroyed = true;
 			if (paused) postgres.resume();
 			await postgres.crash();
 			rmSync(dataDir, { recursive: true, force: true });

@@ -55,6 +55,13 @@ export function createProcessorTurns() {
 		if (usedMs >= TURN_MS / 2) schedule();
 	}
 
+	/** True if a step may start at once; it is then charged to its owner. */
+	function mayBegin(owner: string, stepMs: number): boolean {
+		if (!isFree(owner)) return false;
+		spend(owner, stepMs);
+		return true;
+	}
+
 	function chargeRefused(owner: string, ms: number): void {
 		window.refusedMs.add(owner, ms);
 		window.allRefusedMs += ms;
@@ -92,11 +99,26 @@ export function createProcessorTurns() {
 		charge: chargeRefused,
 		/**
 		 * Charges refused work to its owner. Resolves when the refusal may be answered, which lets the client send the next
-		 * work; undefined if at once. An owner beyond its limit waits, and is charged again for that next work.
+		 * work, or when `signal` is aborted; undefined if at once. An owner beyond its limit waits, and is charged again for
+		 * that next work.
 		 */
-		refused(owner: string, ms: number): Promise<void> | undefined {
+		refused(owner: string, ms: number, signal?: AbortSignal): Promise<void> | undefined {
 			chargeRefused(owner, ms);
-			return rests(owner) ? this.next(owner, 0, false).then(() => chargeRefused(owner, ms)) : undefined;
+			if (!rests(owner) || signal?.aborted) return undefined;
+			return new Promise((resolve) => {
+				const leave = () => {
+					lines.delete(node);
+					resolve();
+				};
+				const go = () => {
+					chargeRefused(owner, ms);
+					leave();
+					return undefined;
+				};
+				const node = lines.add({ owner, go });
+				signal?.addEventListener("abort", leave, { once: true });
+				schedule();
+			});
 		},
 		/**
 		 * True if a request may be answered at once: the first `AT_ONCE_MIN` requests in this turn of the event loop, and
@@ -139,11 +161,10 @@ export function createProcessorTurns() {
 			});
 		},
 		/** Like `next`, but returns undefined if the step may start at once. */
-		begin(owner: string, stepMs: number, continues = false, signal?: AbortSignal): Promise<void> | undefined {
-			if (!isFree(owner)) return this.next(owner, stepMs, continues, signal);
-			spend(owner, stepMs);
-			return undefined;
+		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
+			return mayBegin(owner, stepMs) ? undefined : this.next(owner, stepMs, continues);
 		},
+		mayBegin,
 		/**
 		 * Resolves when a step of `stepMs` (0: unknown) may start. `continues`: the work has already begun, so it goes
 		 * before other work of its owner; little work is then unfinished at a time. `signal`: resolves too if it is aborted,

@@ -37,7 +37,14 @@ let tasks = 0;
 export const runInTurn: typeof turns.run = turns.run;
 
 /** Charges refused work to its owner, see `createProcessorTurns`. */
-export const chargeRefusedWork = turns.refused.bind(turns);
+export const chargeRefusedWork = turns.refused;
+
+/** Processor time assumed for receiving and checking a body that is refused. */
+const REFUSED_BODY_MS = 4;
+
+/** Charges a refused body to its owner. Resolves when the refusal may be answered; undefined if at once. */
+export const chargeRefusedBody = (owner: string, signal?: AbortSignal): Promise<void> | undefined =>
+	turns.refused(owner, REFUSED_BODY_MS, signal);
 
 /** Resolves when a step of an owner's work may begin; undefined if it may begin at once. */
 export const waitForTurn = turns.begin.bind(turns);
@@ -49,12 +56,15 @@ const CANCELLED_MS = 1 / 4;
 /** Separate from `turns`, so that small requests do not wait for large bodies. */
 const requestTurns = createProcessorTurns();
 
+/** True if a request of an account or network may start at once; then it counts as started. */
+export const mayStartRequest = (owner: string): boolean => requestTurns.mayBegin(owner, REQUEST_MS);
+
 /**
- * Resolves when a request of an account or network may start; undefined if at once. If more requests arrive in one turn
- * of the event loop than fit into a slice, they wait, and the owner that used least is next. Check `signal` afterwards.
+ * Resolves when a request may start that may not start at once. If more requests arrive in one turn of the event loop
+ * than fit into a slice, they wait, and the owner that used least is next. Check `signal` afterwards.
  */
-export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<void> | undefined =>
-	requestTurns.begin(owner, REQUEST_MS, false, signal);
+export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<void> =>
+	requestTurns.next(owner, REQUEST_MS, false, signal);
 
 /** Charges a cancelled request to its account, like refused work. An account with many waits for the next window. */
 export const chargeCancelledRequest = (accountId: string): void => requestTurns.charge(accountId, CANCELLED_MS);

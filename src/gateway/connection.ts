@@ -32,6 +32,18 @@ export const STREAM_TIMEOUT_S = 60;
 /** Idle timeout while a body arrives: the runtime disconnects clients that send less than 16 KB/s. */
 export const BODY_TIMEOUT_S = 64;
 
+/** The runtime receives up to this many bytes of a body before it is read. It cannot be told to receive fewer. */
+export const UNREAD_BYTES_MAX = 1024 * 1024;
+/** Bodies up to this size fit into the buffers that each connection has. */
+export const SMALL_BODY_BYTES = 64 * 1024;
+
+/** Bytes of a body that the runtime may receive while its request waits; 0 if its declared length is small. */
+export function unreadBytes({ headers }: Request): number {
+	if (headers.has("transfer-encoding")) return UNREAD_BYTES_MAX;
+	const declared = Number.parseInt(headers.get("content-length") ?? "0", 10);
+	return declared > SMALL_BODY_BYTES ? Math.min(declared, UNREAD_BYTES_MAX) : 0;
+}
+
 export type SilentConnections = ReturnType<typeof createSilentConnections>;
 
 /** Removes the idle timeout of connections whose client waits long for an answer. */

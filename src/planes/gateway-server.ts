@@ -4,7 +4,7 @@ import { createProcessorTurns } from "../base/processor-turns.ts";
 import type { Cors } from "../catalog/cors.ts";
 import type { Config } from "../config.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
-import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, unreadBytes } from "../gateway/connection.ts";
 import { createCors } from "../gateway/cors.ts";
 import { hasInternalToken } from "../gateway/internal-api.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
@@ -116,7 +116,9 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		return turns.run(owner, () => (signal.aborted ? new Response() : answerNow(request)));
 	}
 
-	const answer = (request: Request) => (turns.mayAnswer() ? answerNow(request) : answerInTurn(request));
+	const answer = (request: Request) =>
+		// Limits of the body memory apply to large bodies instead, because they fill memory while their request waits.
+		turns.mayAnswer() || unreadBytes(request) > 0 ? answerNow(request) : answerInTurn(request);
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,

@@ -1,12 +1,10 @@
 import { createFairPool } from "../base/fair-pool.ts";
-import { chargeRefusedWork, nextTurn } from "../base/time-slice.ts";
-import type { Connection } from "../gateway/connection.ts";
+import { chargeRefusedBody, chargeRefusedWork, nextTurn } from "../base/time-slice.ts";
+import { type Connection, unreadBytes } from "../gateway/connection.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 
 type Answer = Response | Promise<Response>;
 
-/** The runtime discards declared bodies up to this size, so that their connection can be used again. */
-const DISCARDED_BYTES_MAX = 64 * 1024;
 /** Limits of the rest of a body, which is received after the answer. */
 const REST_BYTES_MAX = 32 * 1024 * 1024;
 const REST_MS_MAX = 3_000;
@@ -32,7 +30,8 @@ export function createUnreadBodies(connectionOf: (request: Request) => Connectio
 		const isChunked = request.headers.has("transfer-encoding");
 		const places = isChunked ? CHUNKED_RESTS : 1;
 		// The runtime receives more of a body as soon as `body` is used.
-		if (!rests.fits(owner, places) || request.body === null) return false;
+		if (!rests.fits(owner, places)) return isChunked ? free(request) : drop(owner, request);
+		if (request.body === null) return false;
 		rests.take(owner, places);
 		const over = Promise.withResolvers<boolean>();
 		const end = () => {
@@ -48,6 +47,20 @@ export function createUnreadBodies(connectionOf: (request: Request) => Connectio
 			end();
 		}
 		return isWhole;
+	}
+
+	/** Frees what was received. Otherwise, the next garbage collection would. */
+	function free(request: Request): false {
+		request.body?.cancel().catch(() => {});
+		return false;
+	}
+
+	/** Receives the rest without keeping it. The answer ends later, because its client may connect again at once. */
+	async function drop(owner: string, request: Request): Promise<false> {
+		free(request);
+		await Bun.sleep(REST_MS_MAX);
+		await chargeRefusedBody(owner, request.signal);
+		return false;
 	}
 
 	async function endedAnswer(request: Request, answer: Answer): Promise<Response> {
@@ -75,14 +88,10 @@ export function createUnreadBodies(connectionOf: (request: Request) => Connectio
 	}
 
 	return (request: Request, answer: Answer): Answer =>
-		mayBeDiscarded(request) ? answer : endedAnswer(request, answer);
-}
-
-function mayBeDiscarded({ bodyUsed, headers }: Request): boolean {
-	if (headers.has("transfer-encoding")) return false;
-	// A declared body that is being read has passed its limit. Comparing its length would cost each request a string.
-	if (bodyUsed) return true;
-	return Number(headers.get("content-length")) <= DISCARDED_BYTES_MAX;
+		// A declared body that is being read has passed its limit. Comparing its length would cost each request a string.
+		(request.bodyUsed && !request.headers.has("transfer-encoding")) || unreadBytes(request) === 0
+			? answer
+			: endedAnswer(request, answer);
 }
 
 /** Reads and drops a body. Resolves with true at its end; never if it is beyond the limits. */

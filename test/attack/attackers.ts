@@ -15,12 +15,32 @@ export interface Attacker {
 const MB = 1024 * 1024;
 const chat = (more: string, messages = '[{"role":"user","content":"x"}]') =>
 	`{"model":"test-model","messages":${messages}${more}}`;
+const longChat = (chars: number) => chat("", `[{"role":"user","content":"${"text ".repeat(chars / 5)}"}]`);
 const list = (count: number, make: (at: number) => string) => Array.from({ length: count }, (_, at) => make(at)).join();
 
+const PIECE_BYTES = 64 * 1024;
+
+/** A body without a declared length. */
+const chunked = (text: string) =>
+	new ReadableStream({
+		start(controller) {
+			for (let at = 0; at < text.length; at += PIECE_BYTES) controller.enqueue(text.slice(at, at + PIECE_BYTES));
+			controller.close();
+		},
+	}).pipeThrough(new TextEncoderStream());
+
 /** Sends the same body repeatedly. */
-function posts(resource: string, text: string, connections = 100): Attacker {
+function posts(
+	resource: string,
+	text: string,
+	{
+		connections = 100,
+		isChunked = false,
+		hasKey = true,
+	}: { connections?: number; isChunked?: boolean; hasKey?: boolean } = {},
+): Attacker {
 	const headers = { "content-type": "application/json" };
-	const body = new Blob([text]);
+	const blob = new Blob([text]);
 	return {
 		resource,
 		connections,
@@ -28,8 +48,8 @@ function posts(resource: string, text: string, connections = 100): Attacker {
 			(
 				await fetch(`${origin}/v1/chat/completions`, {
 					method: "POST",
-					headers: { ...headers, authorization: `Bearer ${secret}` },
-					body,
+					headers: { ...headers, authorization: `Bearer ${hasKey ? secret : "wrong"}` },
+					body: isChunked ? chunked(text) : blob,
 				})
 			).bytes(),
 	};
@@ -73,9 +93,12 @@ export const ATTACKERS = {
 		"processor",
 		chat("", `[${list(4_000, (at) => `{"role":"user","content":"x${at}"}`)},{"role":"nobody"}]`),
 		// The bodies of four accounts are more than the body memory.
-		200,
+		{ connections: 200 },
 	),
-	"texts of 6 MB": posts("processor", chat("", `[{"role":"user","content":"${"text ".repeat(1.2 * MB)}"}]`), 6),
+	"texts of 6 MB": posts("processor", longChat(6 * MB), { connections: 6 }),
+	"texts of 3 MB": posts("body memory", longChat(3 * MB)),
+	"chunked texts of 1 MB": posts("body memory", longChat(MB), { isChunked: true }),
+	"texts of 1 MB without a key": posts("body memory", longChat(MB), { hasKey: false, connections: 400 }),
 	"bodies that never arrive": unfinished("body memory", 1, 0),
 	"bodies that arrive slowly": unfinished("body memory", 2 * MB, 60),
 } as const satisfies Readonly<Record<string, Attacker>>;

@@ -96,6 +96,7 @@ for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 						...{ resource, attack: name, attackers: count, refused: refused.length },
 						...{ aloneMs: alone.p99Ms, attackedMs: beside.p99Ms },
 						...{ aloneLoopMs: alone.p99LoopMs, attackedLoopMs: beside.p99LoopMs },
+						memoryMb: best.memoryMb,
 						isFair: isFast(best) && refused.length === 0,
 					});
 				}

@@ -63,10 +63,12 @@ export async function withProduct(options: {
 			if (amount !== undefined) await payIn(db.statements, id, amount);
 			return (await createKey(maker, id, { name: "test" })).secret;
 		},
+		/** Largest memory of the process since its start, or since `forgetMemory`. */
 		async memoryBytes() {
 			const status = await Bun.file(`/proc/${serve.pid}/status`).text();
 			return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 		},
+		forgetMemory: () => writeFileSync(`/proc/${serve.pid}/clear_refs`, "5"),
 	};
 }
 

@@ -17,6 +17,8 @@ export interface AttackRow {
 	readonly attackedMs: number;
 	readonly aloneLoopMs: number;
 	readonly attackedLoopMs: number;
+	/** Largest memory of the attacked process. */
+	readonly memoryMb: number;
 	readonly isFair: boolean;
 }
 

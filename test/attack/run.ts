@@ -26,8 +26,8 @@ const rows = text
 	.map((line) => JSON.parse(line) as AttackRow);
 rmSync(rowsPath, { force: true });
 const table = rows.map(
-	({ resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, isFair }) =>
-		`| ${[resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, isFair ? "yes" : "**no**"].join(" | ")} |`,
+	({ resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, memoryMb, isFair }) =>
+		`| ${[resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, Math.round(memoryMb), isFair ? "yes" : "**no**"].join(" | ")} |`,
 );
 writeFileSync(
 	join(import.meta.dir, "results.md"),
@@ -37,12 +37,13 @@ writeFileSync(
 
 A normal customer sends requests, first alone and then while attackers use up a resource. *Refused*: the customer's
 refused requests. *Alone* and *attacked*: the 99th percentile of the time of its requests in milliseconds. *Loop*: the
-same percentile of the attacked process's processor time during these requests. An attack is *fair* if no request is
+same percentile of the attacked process's processor time during these requests. *Memory*: the most that the attacked
+process used, in MB. An attack is *fair* if no request is
 refused in any of three tries, and if in the best try the processor time is below five times that of alone, or below a
 floor under which a busy machine shows only noise.
 
-| resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | fair |
-|---|---|--:|--:|--:|--:|--:|--:|---|
+| resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | memory | fair |
+|---|---|--:|--:|--:|--:|--:|--:|--:|---|
 ${table.join("\n")}
 `,
 );

@@ -1,11 +1,9 @@
 import { createFairPool, type EvictableHolder, type FairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
-import { chargeRefusedWork } from "../../base/time-slice.ts";
+import { chargeRefusedBody } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { UNREAD_BYTES_MAX } from "../connection.ts";
 import type { ByteCounter } from "./bytes-body.ts";
-
-/** Assumed CPU time for receiving and checking a body that is refused; it counts against the account. */
-const REFUSED_MS = 4;
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
@@ -41,6 +39,8 @@ export class BodyHold implements ByteCounter, EvictableHolder {
 	#seen = 0;
 	#held = 0;
 	#beganMs = 0;
+	/** Bytes that this body should hold; more than `#held` if they were refused. */
+	#most = 0;
 	#end: ((why: Fault) => void) | undefined;
 	#slot = -1;
 
@@ -49,31 +49,45 @@ export class BodyHold implements ByteCounter, EvictableHolder {
 		this.owner = owner;
 	}
 
-	/** Adds received bytes. Fault rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts. */
-	take(bytes: number): void {
+	/**
+	 * Adds received bytes, and of the `unread` bytes those that the runtime may receive before they are read. Fault
+	 * rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts.
+	 */
+	take(bytes: number, unread = 0): void {
 		this.#seen += bytes;
-		if (this.#seen <= UNCOUNTED_BYTES) return;
-		this.#pool.take(this.owner, this.#seen - this.#held);
-		this.#held = this.#seen;
-		if (this.#end !== undefined && this.#slot < 0) this.#slot = this.#pool.yields(this);
+		this.#most = Math.max(this.#most, this.#seen + Math.min(unread, UNREAD_BYTES_MAX));
+		if (this.#most <= UNCOUNTED_BYTES || this.#most <= this.#held) return;
+		this.#pool.take(this.owner, this.#most - this.#held);
+		this.#held = this.#most;
+		this.#yields();
 	}
 
 	/** Call it when reading begins. From then until `arrived`, `end` is called if another account needs the memory. */
 	arrives(end: (why: Fault) => void): void {
 		this.#end = end;
 		this.#beganMs = performance.now();
+		this.#yields();
 	}
 
+	#yields(): void {
+		if (this.#end !== undefined && this.#held > 0 && this.#slot < 0) this.#slot = this.#pool.yields(this);
+	}
+
+	/** Call it when the whole body was received. */
 	arrived(): void {
 		this.#end = undefined;
 		if (this.#slot >= 0) this.#pool.keeps(this.#slot, this);
 		this.#slot = -1;
+		if (this.#held > this.#seen) this.#pool.giveBack(this.owner, this.#held - this.#seen);
+		this.#held = Math.min(this.#held, this.#seen);
+		this.#most = this.#seen;
 	}
 
 	/** Call it when the request is refused before admission. Resolves when the refusal may be answered. */
-	refused(): Promise<void> | undefined {
+	refused(signal: AbortSignal): Promise<void> | undefined {
+		const isLarge = this.#most > UNCOUNTED_BYTES;
 		this.release();
-		return this.#seen > UNCOUNTED_BYTES ? chargeRefusedWork(this.owner, REFUSED_MS) : undefined;
+		return isLarge ? chargeRefusedBody(this.owner, signal) : undefined;
 	}
 
 	pace(): number {

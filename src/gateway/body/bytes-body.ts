@@ -1,6 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { waitForTurn } from "../../base/time-slice.ts";
-import type { Connection } from "../connection.ts";
+import { type Connection, unreadBytes } from "../connection.ts";
 import { CODING_HEADER } from "../headers.ts";
 import { type BodyReads, readBeforeDeadline } from "./body-reads.ts";
 
@@ -9,10 +9,11 @@ const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface ByteCounter {
 	readonly owner: string;
-	/** Counts bytes that have arrived. Throws a Fault above the limit. */
-	take(bytes: number): void;
+	/** Counts bytes that have arrived, and some of the `unread` bytes. Throws a Fault above the limit. */
+	take(bytes: number, unread?: number): void;
 	/** Called when reading begins. Calling `end` aborts the reading. */
 	arrives(end: (why: Fault) => void): void;
+	/** Called when the whole body was received. */
 	arrived(): void;
 }
 
@@ -55,28 +56,34 @@ interface ReadOptions {
 }
 
 /**
- * Reads chunk by chunk. Accounts take turns; the client keeps unread bytes (backpressure). Only received bytes are
- * counted, not the declared length, so a connection that sends nothing occupies no memory.
+ * Reads chunk by chunk. Accounts take turns. The runtime receives up to 1 MB of unread bytes, which count from the
+ * beginning; the client keeps the others (backpressure).
  */
 export async function readPieces(
 	connection: Connection,
 	{ bytesMax, reads, takes, deadlineMs }: ReadOptions,
 ): Promise<Uint8Array<ArrayBuffer>[]> {
-	const reader = connection.request.body?.getReader();
+	const { request } = connection;
+	const declared = assertDeclared(request, bytesMax);
+	const unread = unreadBytes(request);
+	// Before `body` is used: an unread refused body ends its connection.
+	if (unread > 0) takes.take(0, unread);
+	const length = unread > 0 ? (declared ?? bytesMax) : 0;
+	const reader = request.body?.getReader();
 	if (reader === undefined) return [];
 	const displaced = Promise.withResolvers<never>();
 	let isOver = false;
-	/** Releases the lock, so that the listener can receive the rest. */
+	/** The runtime drops the rest of a declared body. A chunked one is released, so that the listener can end it. */
 	const letGo = () => {
 		isOver = true;
-		reader.releaseLock();
+		if (declared === null) reader.releaseLock();
+		else reader.cancel().catch(() => {});
 	};
 
 	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>[]> {
 		const pieces: Uint8Array<ArrayBuffer>[] = [];
 		let bytes = 0;
 		let short = 0;
-		const isChunked = connection.request.headers.get("content-length") === null;
 		for (let tookMs = PIECE_MS; ; ) {
 			// The first piece is already in the runtime's memory, where no limit counts it.
 			if (tookMs > 0 && bytes > 0) await waitForTurn(takes.owner, tookMs, true);
@@ -84,9 +91,9 @@ export async function readPieces(
 			if (done || isOver) return pieces;
 			bytes += value.length;
 			if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
-			takes.take(value.length);
+			takes.take(value.length, Math.max(0, length - bytes));
 			pieces.push(value as Uint8Array<ArrayBuffer>);
-			const isShort = isChunked && value.length < PIECE_BYTES_MIN;
+			const isShort = declared === null && value.length < PIECE_BYTES_MIN;
 			if (isShort) short += 1;
 			if (short > SHORT_PIECES_MAX) throw chunksTooShort();
 			// The runtime received the piece before its length was known, so the next one waits for it.
@@ -97,12 +104,12 @@ export async function readPieces(
 	takes.arrives(displaced.reject);
 	try {
 		const reading = Promise.race([read(reader), displaced.promise]);
-		return await readBeforeDeadline(reads, deadlineMs, { owner: takes.owner, connection, reading });
+		const pieces = await readBeforeDeadline(reads, deadlineMs, { owner: takes.owner, connection, reading });
+		takes.arrived();
+		return pieces;
 	} catch (error) {
 		letGo();
 		throw error;
-	} finally {
-		takes.arrived();
 	}
 }
 

@@ -7,7 +7,7 @@ import { parseJsonInTurns } from "../../base/json-in-turns.ts";
 import type { ListBounds } from "../../base/json-list-bounds.ts";
 import { checkJsonStructure, type JsonStructure, type RawJson } from "../../base/json-structure.ts";
 import { createTimeSlice, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
-import type { Connection } from "../connection.ts";
+import { type Connection, SMALL_BODY_BYTES } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { unionVariants } from "./body-problem.ts";
 import { type BodyReads, makeBeforeDeadline } from "./body-reads.ts";
@@ -32,8 +32,6 @@ const TURN_MS = 2;
 const ONE_STEP_BYTES = 256 * 1024;
 /** Bodies up to this length are read in one step while few are: streaming costs half as much CPU time again. */
 const WHOLE_BYTES = 4 * 1024 * 1024;
-/** A slow body above this size counts as memory before it has arrived; smaller bodies are in the socket's buffers. */
-const BUFFERED_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
@@ -115,9 +113,9 @@ function readBody(
 	const { whole } = reads;
 	const { owner } = takes;
 	if (declared !== null && declared <= WHOLE_BYTES && whole.fits(owner, declared)) {
+		const reading = new TextReading(connection, declared, takes, form);
 		whole.take(owner, declared);
-		const made = makeBeforeDeadline(reads, READ_DEADLINE_MS, new TextReading(connection, declared, takes, form));
-		return made.finally(() => whole.giveBack(owner, declared));
+		return makeBeforeDeadline(reads, READ_DEADLINE_MS, reading).finally(() => whole.giveBack(owner, declared));
 	}
 	return decodedBody(readPieces(connection, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS }), takes, form);
 }
@@ -134,9 +132,10 @@ class TextReading {
 	readonly #declared: number;
 	readonly #takes: ByteCounter;
 	readonly #form: BodyForm;
-	#isCounted = false;
 
 	constructor(connection: Connection, declared: number, takes: ByteCounter, form: BodyForm) {
+		// The whole declared length, because the runtime does not tell how much has arrived.
+		if (declared > SMALL_BODY_BYTES) takes.take(declared);
 		this.connection = connection;
 		this.reading = connection.request.text();
 		this.#declared = declared;
@@ -148,17 +147,13 @@ class TextReading {
 		return this.#takes.owner;
 	}
 
-	/** Counts the whole declared length, because the runtime does not tell how much has arrived. */
 	lasts(end: (why: Fault) => void): void {
-		if (this.#declared <= BUFFERED_BYTES) return;
-		this.#takes.arrives(end);
-		this.#takes.take(this.#declared);
-		this.#isCounted = true;
+		if (this.#declared > SMALL_BODY_BYTES) this.#takes.arrives(end);
 	}
 
 	make(text: string): JsonBody | Promise<JsonBody> {
 		this.#takes.arrived();
-		if (!this.#isCounted) this.#takes.take(this.#declared);
+		if (this.#declared <= SMALL_BODY_BYTES) this.#takes.take(this.#declared);
 		return bodyOf(text, this.#takes, this.#form);
 	}
 }

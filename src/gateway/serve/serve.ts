@@ -1,11 +1,12 @@
-import { waitForRequestTurn } from "../../base/time-slice.ts";
+import { mayStartRequest, waitForRequestTurn } from "../../base/time-slice.ts";
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
 import { addressNetwork } from "../../keys/failed-attempts.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
-import type { BodyHold } from "../body/body-memory.ts";
-import type { Connection } from "../connection.ts";
+import type { BodyHold, BodyMemory } from "../body/body-memory.ts";
+import { type Connection, unreadBytes } from "../connection.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 import { setRateHeaders } from "../headers.ts";
 import { type ClaimedRequest, IDEMPOTENCY_HEADER } from "../idempotency/idempotency.ts";
@@ -41,15 +42,15 @@ export async function serveRequest<
 	let claimed: ClaimedRequest | undefined;
 	try {
 		const known = (authenticate ?? deps.authenticate)(connection);
-		const key = known instanceof Promise ? await known : known;
+		const key = known instanceof Promise ? await lookedUp(known, deps.clients.bodyMemory, connection) : known;
 		context.key = key;
 
-		const { line } = connection;
-		const { signal } = connection.request;
-		const turn = line === undefined ? waitForRequestTurn(key.accountId, signal) : undefined;
-		if (turn !== undefined) {
-			await turn;
-			if (signal.aborted) return new Response(null, { status: CLIENT_LEFT_STATUS });
+		const { line, request } = connection;
+		held = deps.clients.bodyMemory.hold(key.accountId);
+		if (line === undefined && !mayStartRequest(key.accountId)) {
+			held.take(0, unreadBytes(request));
+			await waitForRequestTurn(key.accountId, request.signal);
+			if (request.signal.aborted) return new Response(null, { status: CLIENT_LEFT_STATUS });
 		}
 		if (header === null) {
 			// Checks that do not need the body, so that a refused request's body is not read.
@@ -57,7 +58,6 @@ export async function serveRequest<
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
 		if (line === undefined) deps.clients.unreadAnswers.check(key.accountId);
-		held = deps.clients.bodyMemory.hold(key.accountId);
 		const step = header === null ? undefined : await idempotency?.claim(header, connection, key, context.uuid, held);
 		if (step?.replay !== undefined) response = step.replay;
 		else {
@@ -87,11 +87,9 @@ export async function serveRequest<
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
-		const { signal } = connection.request;
-		// Refusals of requests without a valid key take turns among networks.
-		if (context.key === undefined) await waitForRequestTurn(addressNetwork(connection.address), signal);
-		if (signal.aborted && context.key === undefined) return new Response(null, { status: CLIENT_LEFT_STATUS });
-		if (!context.isAdmitted) await held?.refused();
+		if (!context.isAdmitted) await waitToRefuse(context, held);
+		if (connection.request.signal.aborted && context.key === undefined)
+			return new Response(null, { status: CLIENT_LEFT_STATUS });
 		response = refuseRequest(deps, context, error, endpoint.promptField);
 	} finally {
 		held?.release();
@@ -99,6 +97,29 @@ export async function serveRequest<
 	context.trace?.answered(response.status);
 	if (context.key !== undefined) setRateHeaders(response, deps.admission, context.key, context.model);
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
+}
+
+/** Waits for a key. Until then its account is unknown, so the memory of the body counts for the client's network. */
+async function lookedUp(key: Promise<KeyEntry>, memory: BodyMemory, { address, request }: Connection) {
+	const held = memory.hold(addressNetwork(address));
+	try {
+		held.take(0, unreadBytes(request));
+		return await key;
+	} catch (error) {
+		key.catch(() => {});
+		throw error;
+	} finally {
+		held.release();
+	}
+}
+
+/** Resolves in the turn in which the client may send its next request: at once if its connection ends. */
+async function waitToRefuse({ connection, key }: RequestContext, held: BodyHold | undefined): Promise<void> {
+	const { request, address } = connection;
+	const isUnread = unreadBytes(request) > 0 && (!request.bodyUsed || request.body?.locked === false);
+	if (isUnread) held?.release();
+	else if (key !== undefined) await held?.refused(request.signal);
+	else await waitForRequestTurn(addressNetwork(address), request.signal);
 }
 
 /** A separate function: a closure in `serveRequest` would keep its variables alive for every request. */

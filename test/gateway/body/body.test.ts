@@ -261,17 +261,20 @@ describe("a request body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("of 64 to 256 KB counts its full length, and yields to an account that uses less", async () => {
+	test("of 16 to 256 KB counts its full length, and yields to an account that uses less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 450_000 }),
 		});
+		const clock = createManualClock();
+		const reads = createBodyReads(clock);
 		const upload = (account: string) => {
 			const pipe = new TransformStream<Uint8Array, Uint8Array>();
 			const headers = { "content-length": "200000" };
-			return codeOf(readJson(post(pipe.readable, headers), 900_000, systemReads, memory.hold(account)));
+			return codeOf(readJson(post(pipe.readable, headers), 900_000, reads, memory.hold(account)));
 		};
 		const ended = [upload("a"), upload("a")];
-		await waitFor(() => memory.bytes() === 400_000, "both bodies to be counted");
+		expect(memory.bytes()).toBe(400_000);
+		clock.advance(100);
 		void upload("b");
 		expect(await Promise.race(ended)).toBe("overloaded");
 		expect(memory.bytes()).toBe(400_000);
@@ -290,24 +293,23 @@ describe("a request body", () => {
 		expect(await reading).toBe("none");
 	});
 
-	test("of which no byte has arrived counts its declared length up to a limit", async () => {
+	test("of which no byte has arrived counts its declared length, at most 1 MB if it is read in pieces", async () => {
 		const clock = createManualClock();
 		const [reads, memory] = [createBodyReads(clock), createBodyMemory({ limits: () => DEFAULT_LIMITS })];
 		const codes = Array.from({ length: 30 }, () => {
 			const { readable } = new TransformStream<Uint8Array, Uint8Array>();
-			const connection = post(readable, { "content-length": "1000000" });
+			const connection = post(readable, { "content-length": "3000000" });
 			return codeOf(readJson(connection, 1e7, reads, memory.hold("account")));
 		});
-		clock.advance(100);
-		expect([reads.whole.all(), memory.bytes()]).toEqual([12_000_000, 12_000_000]);
+		expect([reads.whole.all(), memory.bytes()]).toEqual([12_000_000, 12_000_000 + 26 * 1_048_576]);
 		clock.advance(60_000);
 		expect(new Set(await Promise.all(codes))).toEqual(new Set(["request_timeout"]));
 		expect(reads.whole.all()).toBe(0);
 	});
 
-	test("counts memory as bytes arrive, and yields memory to an account that uses less", async () => {
+	test("read in pieces counts 1 MB more than has arrived, and yields to an account that uses less", async () => {
 		const memory = createBodyMemory({
-			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
+			limits: () => ({ bodyMemoryBytesMax: 3_200_000, bodyMemoryAccountBytesMax: 2_800_000 }),
 		});
 		const upload = (account: string) => {
 			const pipe = new TransformStream<Uint8Array, Uint8Array>();
@@ -318,15 +320,16 @@ describe("a request body", () => {
 			const text = new TextEncoder().encode(`{"a":"${"a".repeat(299_990)}"}`);
 			return { hold, reading, write: () => writer.write(text), end: () => writer.close() };
 		};
-		const [fast, slow, other] = [upload("a"), upload("a"), upload("b")];
-		expect(memory.bytes()).toBe(0);
+		const [fast, slow] = [upload("a"), upload("a")];
+		expect(memory.bytes()).toBe(2 * 1_048_576);
 		await fast.write();
 		await slow.write();
-		await waitFor(() => memory.bytes() > 590_000, "both bodies to be counted");
+		await waitFor(() => memory.bytes() > 590_000 + 2 * 1_048_576, "both bodies to be counted");
 		// Makes `slow` the slowest body, because the gateway ends the slowest body first if memory is short.
 		spyOn(slow.hold, "pace").mockReturnValue(0);
-		await other.write();
+		const other = upload("b");
 		expect(await slow.reading).toBe("overloaded");
+		await other.write();
 		await other.end();
 		await fast.end();
 		expect([await other.reading, await fast.reading]).toEqual(["none", "none"]);

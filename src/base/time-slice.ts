@@ -56,7 +56,7 @@ const CANCELLED_MS = 1 / 4;
 /** Separate from `turns`, so that small requests do not wait for large bodies. */
 const requestTurns = createProcessorTurns();
 
-/** True if a request of an account or network may start at once; then it counts as started. */
+/** True if a request of an account may start at once; then it counts as started. */
 export const mayStartRequest = (owner: string): boolean => requestTurns.mayBegin(owner, REQUEST_MS);
 
 /**
@@ -65,6 +65,14 @@ export const mayStartRequest = (owner: string): boolean => requestTurns.mayBegin
  */
 export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<void> =>
 	requestTurns.next(owner, REQUEST_MS, false, signal);
+
+/** Processor time assumed for a request without an accepted key. */
+const ANONYMOUS_MS = 1;
+const anonymousTurns = createProcessorTurns();
+
+/** Charges a request without an accepted key to its network. Resolves when it may be refused; undefined if at once. */
+export const chargeAnonymousRequest = (network: string, signal: AbortSignal): Promise<void> | undefined =>
+	anonymousTurns.refused(network, ANONYMOUS_MS, signal);
 
 /** Charges a cancelled request to its account, like refused work. An account with many waits for the next window. */
 export const chargeCancelledRequest = (accountId: string): void => requestTurns.charge(accountId, CANCELLED_MS);

@@ -95,6 +95,7 @@ export const ATTACKERS = {
 		// The bodies of four accounts are more than the body memory.
 		{ connections: 200 },
 	),
+	"small requests without a key": posts("processor", chat(""), { hasKey: false, connections: 400 }),
 	"texts of 6 MB": posts("processor", longChat(6 * MB), { connections: 6 }),
 	"texts of 3 MB": posts("body memory", longChat(3 * MB)),
 	"chunked texts of 1 MB": posts("body memory", longChat(MB), { isChunked: true }),

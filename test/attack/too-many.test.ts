@@ -70,3 +70,20 @@ test("a request frees its account's place however the request ends", async () =>
 	await service.settled();
 	await expectFull();
 });
+
+test.each(["/v1/models", "/v1/chat/completions"])(
+	"refusals of %s without a key wait, and delay no customer",
+	async (path) => {
+		const { secret } = await service.customer();
+		const beganMs = performance.now();
+		const refusals = Array.from({ length: 120 }, async () => {
+			const method = path === "/v1/models" ? "GET" : "POST";
+			return (await fetch(`${service.url}${path}`, { method, headers: { authorization: "Bearer wrong" } })).status;
+		});
+		const answer = service.get("/v1/models", secret);
+		expect(await Promise.race([answer.then(({ status }) => status), Promise.all(refusals)])).toBe(200);
+		expect(new Set(await Promise.all(refusals)).difference(new Set([401, 429]))).toEqual(new Set());
+		// At most 26 in each window of 250 ms.
+		expect(performance.now() - beganMs).toBeGreaterThan(700);
+	},
+);

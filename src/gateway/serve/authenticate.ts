@@ -1,14 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
+import { chargeAnonymousRequest } from "../../base/time-slice.ts";
 import { checkKey, type KeyUse } from "../../keys/access.ts";
 import { invalidApiKey, readBearerSecret } from "../../keys/bearer.ts";
-import type { FailedAttempts } from "../../keys/failed-attempts.ts";
+import { addressNetwork, type FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { DigestFunction, KeyDigest } from "../../keys/secret.ts";
-import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, unreadBytes } from "../connection.ts";
 
-/** Returns a request's key; a promise only if the key is not in memory. */
+/** Returns a request's key; a promise if the key is not in memory, or is refused. */
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
@@ -44,21 +45,34 @@ export function createAuthenticate(
 			return known(await keyLoadLimiter.find(found, connection.address), connection, use);
 		} catch (error) {
 			trySetIdleTimeout(connection, ANONYMOUS_TIMEOUT_S);
-			throw error;
+			return refused(connection, error);
 		}
 	}
 
+	/** Rejects when the client may send its next request. At once if its body is large, which would fill memory. */
+	async function refused({ address, request }: Connection, error: unknown): Promise<never> {
+		if (unreadBytes(request) === 0) await chargeAnonymousRequest(addressNetwork(address), request.signal);
+		throw error;
+	}
+
 	// Determines the client's address only for a failure, because that costs more than all other steps.
-	return (connection, use) => {
-		let found: KeyDigest;
+	function digestOf(connection: Connection): KeyDigest {
 		try {
-			found = digest(readBearerSecret(connection.request.headers, options.serviceName));
+			return digest(readBearerSecret(connection.request.headers, options.serviceName));
 		} catch (error) {
 			failedAttempts.count(connection.address);
 			throw error;
 		}
-		const entry = keyring.peek(found);
-		return entry === undefined ? loaded(found, connection, use) : known(entry, connection, use);
+	}
+
+	return (connection, use) => {
+		try {
+			const found = digestOf(connection);
+			const entry = keyring.peek(found);
+			return entry === undefined ? loaded(found, connection, use) : known(entry, connection, use);
+		} catch (error) {
+			return refused(connection, error);
+		}
 	};
 }
 

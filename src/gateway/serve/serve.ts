@@ -114,12 +114,11 @@ async function lookedUp(key: Promise<KeyEntry>, memory: BodyMemory, { address, r
 }
 
 /** Resolves in the turn in which the client may send its next request: at once if its connection ends. */
-async function waitToRefuse({ connection, key }: RequestContext, held: BodyHold | undefined): Promise<void> {
-	const { request, address } = connection;
+async function waitToRefuse({ connection }: RequestContext, held: BodyHold | undefined): Promise<void> {
+	const { request } = connection;
 	const isUnread = unreadBytes(request) > 0 && (!request.bodyUsed || request.body?.locked === false);
 	if (isUnread) held?.release();
-	else if (key !== undefined) await held?.refused(request.signal);
-	else await waitForRequestTurn(addressNetwork(address), request.signal);
+	else await held?.refused(request.signal);
 }
 
 /** A separate function: a closure in `serveRequest` would keep its variables alive for every request. */

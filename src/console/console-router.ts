@@ -101,8 +101,9 @@ export function createConsoleRouter(
 		return id === undefined ? api.handle(connection.request) : downloadBatchFile(parts, connection, id);
 	};
 
+	const noEndpoint = () => new ConsoleError("not_found", "There is no such endpoint.");
 	const nothing = answered(() => {
-		throw new ConsoleError("not_found", "There is no such endpoint.");
+		throw noEndpoint();
 	});
 	const routes = new Elysia({ name: "console-router", handler: { standardHostname: false } })
 		.all("/api/auth/magic-link/*", nothing, bare)
@@ -111,12 +112,14 @@ export function createConsoleRouter(
 			unsigned(async (connection) => {
 				const { request, address } = connection;
 				const { headers } = request;
+				const { pathname } = new URL(request.url);
+				const auth = parts.auth();
+				if (!auth.paths.has(pathname)) throw noEndpoint();
 				checked(request);
 				const parsed = request.clone().json();
 				assertShortTexts(await parsed.catch(() => null));
-				const auth = parts.auth();
 				const device = deviceOf(request, await auth.$context);
-				const isElsewhere = ELSEWHERE.test(new URL(request.url).pathname);
+				const isElsewhere = ELSEWHERE.test(pathname);
 				const kind = isElsewhere ? "elsewhere" : device === null ? "unknown" : "known";
 				const owner = isElsewhere || device === null ? addressNetwork(address) : device.id;
 				const answer = await limiter.signIn(kind, owner, () => auth.handler(withAddress(connection)));

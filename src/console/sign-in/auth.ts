@@ -30,6 +30,7 @@ interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origi
 /** Header that passes the client's address to the library's rate limiter; a value sent by the client is replaced. */
 export const ADDRESS_HEADER = "x-tollgate-client-address";
 
+const BASE_PATH = "/api/auth";
 const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const RESET_S = 3600;
@@ -91,10 +92,11 @@ export function createAuth(
 	const parts = { ...deps, ...options, mails: createSignInMails(deps.mailer, options) };
 	const isHttps = origin.startsWith("https://");
 	const factor = twoFactor({ issuer: serviceName });
-	return betterAuth({
+	const providers = socialProviders(config);
+	const auth = betterAuth({
 		appName: serviceName,
 		baseURL: origin,
-		basePath: "/api/auth",
+		basePath: BASE_PATH,
 		secret: options.secret,
 		trustedOrigins: [...options.origins],
 		telemetry: { enabled: false },
@@ -121,7 +123,7 @@ export function createAuth(
 				if (user.emailVerified) parts.mails.reset(user.email, readLanguage({ headers: request?.headers }), token);
 			},
 		},
-		socialProviders: socialProviders(config),
+		socialProviders: providers,
 		session: {
 			expiresIn: SESSION_S,
 			updateAge: SESSION_RENEWED_AFTER_S,
@@ -168,6 +170,17 @@ export function createAuth(
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});
+	return Object.assign(auth, { paths: servedPaths(auth.api, Object.keys(providers)) });
+}
+
+/**
+ * Paths of the sign-in. None has a variable part: the library writes a row for each address and path that it receives,
+ * before it looks for an endpoint.
+ */
+function servedPaths(endpoints: object, providers: readonly string[]): ReadonlySet<string> {
+	const paths = Object.values(endpoints).map(({ path }: { path?: string }) => path);
+	const fixed = paths.filter((path) => path !== undefined && !path.includes(":"));
+	return new Set([...fixed, ...providers.map((id) => `/callback/${id}`)].map((path) => `${BASE_PATH}${path}`));
 }
 
 /** Refuses people whose mail address the identity provider has not verified. */

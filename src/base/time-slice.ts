@@ -66,13 +66,13 @@ export const mayStartRequest = (owner: string): boolean => requestTurns.mayBegin
 export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<void> =>
 	requestTurns.next(owner, REQUEST_MS, false, signal);
 
-/** Processor time assumed for a request without an accepted key. */
-const ANONYMOUS_MS = 1;
-const anonymousTurns = createProcessorTurns();
+/** Processor time assumed for a request that costs nothing: a refusal, a look-up or a public document. */
+const UNPAID_MS = 1 / 4;
+const unpaidTurns = createProcessorTurns();
 
-/** Charges a request without an accepted key to its network. Resolves when it may be refused; undefined if at once. */
-export const chargeAnonymousRequest = (network: string, signal: AbortSignal): Promise<void> | undefined =>
-	anonymousTurns.refused(network, ANONYMOUS_MS, signal);
+/** Charges a request that costs nothing to its account or network. Resolves when it may be answered. */
+export const chargeUnpaidRequest = (owner: string, signal: AbortSignal, ms = UNPAID_MS): Promise<void> | undefined =>
+	unpaidTurns.refused(owner, ms, signal);
 
 /** Charges a cancelled request to its account, like refused work. An account with many waits for the next window. */
 export const chargeCancelledRequest = (accountId: string): void => requestTurns.charge(accountId, CANCELLED_MS);

@@ -1,14 +1,16 @@
 import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
+import { chargeUnpaidRequest } from "../base/time-slice.ts";
 import type { Batches } from "../batch/batches.ts";
 import { visibleCatalog } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
+import { addressNetwork } from "../keys/failed-attempts.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, unreadBytes } from "./connection.ts";
 import { errorResponse, toFault } from "./error-body.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
 import { INFERENCE_ENDPOINTS } from "./inference.ts";
@@ -33,6 +35,9 @@ export interface EndpointDeps {
 type Routes = Readonly<
 	Record<string, Partial<Record<"GET" | "POST" | "DELETE", (request: Request) => Response | Promise<Response>>>>
 >;
+
+/** Processor time assumed for sending `/openapi.json`. */
+const DOCUMENT_MS = 2;
 
 const BARE = { parse: "none" } as const;
 
@@ -68,13 +73,20 @@ export function createGateway(deps: EndpointDeps) {
 			GET: unmetered(({ key, url }) => findModelEntry(visible(key), modelIdOf(url), key, connected(key)), "reads"),
 		},
 	});
+	const open = (answer: (request: Request) => Response, ms?: number) => {
+		return async ({ request }: { request: Request }) => {
+			const { address } = connectionOf(request);
+			// A large body would fill memory while its request waits.
+			if (unreadBytes(request) === 0) await chargeUnpaidRequest(addressNetwork(address), request.signal, ms);
+			return answer(request);
+		};
+	};
+	const openapi = () =>
+		new Response(document, { headers: { ...documentHeaders, "x-request-id": newRequestId().requestId } });
 	return app
-		.get("/status", ({ request }) => deps.status.respond(request))
-		.get("/openapi.json", () => {
-			const headers = { ...documentHeaders, "x-request-id": newRequestId().requestId };
-			return new Response(document, { headers });
-		})
-		.all("/v1/*", ({ request }) => notFoundResponse(request), BARE);
+		.get("/status", open(deps.status.respond))
+		.get("/openapi.json", open(openapi, DOCUMENT_MS))
+		.all("/v1/*", open(notFoundResponse), BARE);
 }
 
 export function createApiRoutes(

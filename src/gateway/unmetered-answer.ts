@@ -1,8 +1,9 @@
 import type { Admission } from "../admission/admission.ts";
 import { newRequestId } from "../base/id.ts";
+import { chargeUnpaidRequest } from "../base/time-slice.ts";
 import type { KeyUse } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, unreadBytes } from "./connection.ts";
 import { errorResponse, toFault } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
@@ -33,6 +34,8 @@ export function createUnmeteredEndpoint(
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
+			// A large body would fill memory while its request waits.
+			if (unreadBytes(request) === 0) await chargeUnpaidRequest(account, request.signal);
 			// A call that changes something needs an instance that still receives revocations of keys.
 			const checkOpen = () => {
 				if (use !== "reads") deps.admission.checkOpen();

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { chargeAnonymousRequest } from "../../base/time-slice.ts";
+import { chargeUnpaidRequest } from "../../base/time-slice.ts";
 import { checkKey, type KeyUse } from "../../keys/access.ts";
 import { invalidApiKey, readBearerSecret } from "../../keys/bearer.ts";
 import { addressNetwork, type FailedAttempts } from "../../keys/failed-attempts.ts";
@@ -51,7 +51,7 @@ export function createAuthenticate(
 
 	/** Rejects when the client may send its next request. At once if its body is large, which would fill memory. */
 	async function refused({ address, request }: Connection, error: unknown): Promise<never> {
-		if (unreadBytes(request) === 0) await chargeAnonymousRequest(addressNetwork(address), request.signal);
+		if (unreadBytes(request) === 0) await chargeUnpaidRequest(addressNetwork(address), request.signal);
 		throw error;
 	}
 

@@ -1,4 +1,4 @@
-import { mayStartRequest, waitForRequestTurn } from "../../base/time-slice.ts";
+import { chargeUnpaidRequest, mayStartRequest, waitForRequestTurn } from "../../base/time-slice.ts";
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
 import { addressNetwork } from "../../keys/failed-attempts.ts";
@@ -114,11 +114,12 @@ async function lookedUp(key: Promise<KeyEntry>, memory: BodyMemory, { address, r
 }
 
 /** Resolves in the turn in which the client may send its next request: at once if its connection ends. */
-async function waitToRefuse({ connection }: RequestContext, held: BodyHold | undefined): Promise<void> {
-	const { request } = connection;
+async function waitToRefuse({ connection, key }: RequestContext, held: BodyHold | undefined): Promise<void> {
+	const { request, line } = connection;
 	const isUnread = unreadBytes(request) > 0 && (!request.bodyUsed || request.body?.locked === false);
 	if (isUnread) held?.release();
-	else await held?.refused(request.signal);
+	else if (key !== undefined && line === undefined)
+		await (held?.refused(request.signal) ?? chargeUnpaidRequest(key.accountId, request.signal));
 }
 
 /** A separate function: a closure in `serveRequest` would keep its variables alive for every request. */

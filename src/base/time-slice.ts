@@ -67,7 +67,7 @@ export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<
 	requestTurns.next(owner, REQUEST_MS, false, signal);
 
 /** Processor time assumed for a request that costs nothing: a refusal, a look-up or a public document. */
-const UNPAID_MS = 1 / 4;
+const UNPAID_MS = 1 / 8;
 const unpaidTurns = createProcessorTurns();
 
 /** Charges a request that costs nothing to its account or network. Resolves when it may be answered. */

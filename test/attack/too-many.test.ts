@@ -75,12 +75,12 @@ const poor = await service.customer({ exactCredit: 0 });
 await chat(poor);
 
 test.each([
-	["/v1/models", "wrong", 480, 401],
-	["/v1/models", "poor", 480, 200],
-	["/v1/chat/completions", "wrong", 480, 401],
-	["/v1/chat/completions", "poor", 480, 400],
-	["/v1/nothing", "wrong", 480, 404],
-	["/status", "wrong", 480, 200],
+	["/v1/models", "wrong", 900, 401],
+	["/v1/models", "poor", 900, 200],
+	["/v1/chat/completions", "wrong", 900, 401],
+	["/v1/chat/completions", "poor", 900, 400],
+	["/v1/nothing", "wrong", 900, 404],
+	["/status", "wrong", 900, 200],
 	["/openapi.json", "wrong", 60, 200],
 ])("requests for %s with a %s key wait beyond a limit, and delay no customer", async (path, kind, count, expected) => {
 	const authorization = `Bearer ${kind === "poor" ? poor.secret : kind}`;

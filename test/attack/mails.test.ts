@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { ADDRESS_HEADER, readMailCaller } from "../../src/console/sign-in/auth-request.ts";
 import { mailsTo } from "../console/mailbox.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
 import { withChat } from "../support/service.ts";
@@ -60,6 +61,24 @@ test("an owner gets reset links again an hour after strangers requested five of 
 		await waitFor(() => dropped() + links() === already + 6, "all to be sent or dropped");
 		expect(links()).toBe(expected);
 	}
+});
+
+test("mails of callers without a session belong to their /24 or /48 network", () => {
+	const networkOf = (address: string) =>
+		readMailCaller({ headers: new Headers({ [ADDRESS_HEADER]: address }) }).network;
+	const addresses = [
+		"203.0.113.9",
+		"203.0.113.200",
+		"203.0.114.9",
+		"2001:db8:1:2::1",
+		"2001:db8:1:3::1",
+		"2001:db8:2::1",
+	];
+	expect(new Set(addresses.map(networkOf)).size).toBe(4);
+	expect([networkOf("203.0.113.9"), networkOf("2001:db8:1:2::1")]).toEqual([
+		networkOf("203.0.113.200"),
+		networkOf("2001:db8:1:3::1"),
+	]);
 });
 
 /** Messages and links, entered in fields for names. */

@@ -1,4 +1,5 @@
 import { type Clock, sleep } from "../../base/clock.ts";
+import { createFairPool } from "../../base/fair-pool.ts";
 import { newId } from "../../base/id.ts";
 import { ENGLISH, isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
@@ -19,15 +20,17 @@ export interface Mail {
 	readonly link?: string;
 	/** For password resets: no daily limit, because a stranger could use it up and lock the owner out. */
 	readonly isWayIn?: true;
-	/** For mails that strangers can cause at will. They take at most half of SENDING_MAX. */
+	/** For mails that strangers can cause to every address. They have places of their own. */
 	readonly isByStranger?: true;
+	/** Owner of the mail's place: the caller's network (`addressSite`). Default: the recipient's mailbox. */
+	readonly network?: string;
 	/** For subscribed mails, which the end of each batch may cause: they have higher limits. */
 	readonly isAskedFor?: true;
 	/** Message-ID; equal for all attempts to send this mail. */
 	readonly id?: string;
 }
 
-export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked"> {
+export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked" | "network"> {
 	readonly subject: string;
 	readonly text: string;
 	readonly atMs: number;
@@ -55,8 +58,10 @@ interface MailerDeps {
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
 const AGAIN_MS = [3_000, 30_000];
-/** Most mails that are being sent or wait for a retry. Further mails are dropped and logged. */
-const SENDING_MAX = 100;
+/** Places for mails of strangers, and for all others. As many more mails of each wait for a retry. */
+const SENDING_MAX = 50;
+/** Fraction of the places that one owner may use. Further mails are dropped and logged. */
+const OWN_SHARE = 1 / 2;
 const TEXT_CHARS_MAX = 20_000;
 /** Mails of one kind to one mailbox per hour, counted over all instances. Further mails are dropped and logged. */
 const MAILS_HOUR_MAX = 5;
@@ -87,9 +92,9 @@ export function createMailer(
 function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: string, from: string): Mailer {
 	const transport = createSmtpTransport(url, TIMEOUT_MS);
 	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
+	const ofStrangers = createPlaces(clock);
+	const ofOthers = createPlaces(clock);
 	let isStopped = false;
-	let sending = 0;
-	let isDropping = false;
 
 	async function counted(work: () => Promise<boolean>): Promise<boolean> {
 		try {
@@ -115,20 +120,22 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 		return true;
 	}
 
-	async function deliverAtLast(mail: Mail): Promise<boolean> {
+	async function deliverAtLast(mail: Mail, places: Places): Promise<boolean> {
 		// All attempts have the same Message-ID, by which the mailbox recognizes a repeated mail.
 		const named = { id: newId("mail"), ...mail };
 		let may: boolean | undefined;
 		for (let nth = 0; ; nth += 1) {
 			try {
-				// Counts the mail once towards its limits, however many attempts it needs.
-				may ??= await mayGet(statements, named);
-				return may && (await post(named));
+				return await places.send(mail, async () => {
+					// Counts the mail once towards its limits, however many attempts it needs.
+					may ??= await mayGet(statements, named);
+					return may && (await post(named));
+				});
 			} catch (error) {
 				const againMs = AGAIN_MS[nth];
 				if (againMs === undefined || isStopped || isFinal(error)) throw error;
 				log.warn("a mail was not accepted and is retried", { subject: englishText(mail.subject), againMs, error });
-				await sleep(clock, againMs);
+				await places.wait(mail, againMs);
 			}
 		}
 	}
@@ -142,23 +149,19 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 				log.warn("a mail was dropped: its recipient is no address", { subject });
 				return;
 			}
-			if (sending >= (mail.isByStranger ? SENDING_MAX / 2 : SENDING_MAX)) {
+			const places = mail.isByStranger ? ofStrangers : ofOthers;
+			if (!places.fits(mail)) {
 				figures.mail("dropped");
 				// Logged once until the backlog has shrunk, so that a flood does not fill the log.
-				if (!isDropping) log.error("a mail was dropped: too many are pending", { subject });
-				isDropping = true;
+				if (!places.isDropping) log.error("a mail was dropped: too many are pending", { subject });
+				places.isDropping = true;
 				return;
 			}
-			sending += 1;
-			counted(() => deliverAtLast(mail))
+			counted(() => deliverAtLast(mail, places))
 				.then((sent) => {
 					if (!sent) log.warn("a mail was dropped: its recipient reached the limit of this kind", { subject });
 				})
-				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }))
-				.finally(() => {
-					sending -= 1;
-					if (sending < SENDING_MAX / 4) isDropping = false;
-				});
+				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }));
 		},
 		outbox: undefined,
 		stop() {
@@ -168,11 +171,40 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	};
 }
 
+type Places = ReturnType<typeof createPlaces>;
+
+/** Shares places among owners. A mail that waits for a retry has another place: it delays no mail that is new. */
+function createPlaces(clock: Clock) {
+	const sending = createFairPool({ size: () => SENDING_MAX, share: () => OWN_SHARE });
+	const waiting = createFairPool({ size: () => SENDING_MAX, share: () => 1, allYield: true });
+	const ownerOf = ({ network, to }: Mail) => network ?? mailboxWithoutTag(to);
+	return {
+		isDropping: false,
+		fits: (mail: Mail): boolean => sending.fits(ownerOf(mail), 1),
+		/** Faults `rate_limit_exceeded` and `overloaded` without a place. */
+		async send<Sent>(mail: Mail, work: () => Promise<Sent>): Promise<Sent> {
+			sending.take(ownerOf(mail));
+			try {
+				return await work();
+			} finally {
+				sending.giveBack(ownerOf(mail));
+				if (sending.all() < SENDING_MAX / 4) this.isDropping = false;
+			}
+		},
+		/** Rejects without a place, or if an owner with fewer mails needs it: the longest pause ends first. */
+		async wait(mail: Mail, ms: number): Promise<void> {
+			const { promise, reject } = Promise.withResolvers<never>();
+			const leave = waiting.enter(ownerOf(mail), { pace: () => -ms, giveUp: reject });
+			await Promise.race([promise, sleep(clock, ms)]).finally(leave);
+		},
+	};
+}
+
 /** SMTP replies 500 to 599 are permanent failures (RFC 5321, 4.2.1). */
 const isFinal = (error: unknown): boolean => Number((error as { responseCode?: unknown }).responseCode) >= 500;
 
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
-	const { subject: _, paragraphs: __, asked, ...rest } = mail;
+	const { subject: _, paragraphs: __, network: ___, asked, ...rest } = mail;
 	const [person] = await statements<{ language: string | null }>`
 		select language from console_user where email = ${mail.to.toLowerCase()}::text`;
 	const language = isLanguage(person?.language) ? person.language : asked;

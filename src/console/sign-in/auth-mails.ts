@@ -1,6 +1,6 @@
 import type { Language } from "../../base/language.ts";
 import type { TextId } from "../../base/translate.ts";
-import type { Mailer } from "../mail/mailer.ts";
+import type { Mail, Mailer } from "../mail/mailer.ts";
 
 const CHANGES = {
 	password: "Your password was changed, and all other sessions were ended.",
@@ -13,6 +13,9 @@ const CHANGES = {
 		"Someone entered your password and then several wrong two-factor codes. If this was not you, your password is known to someone else.",
 } as const satisfies Record<string, TextId>;
 
+/** Language and network of the request, which has no session. */
+export type MailCaller = Required<Pick<Mail, "asked" | "network">>;
+
 export type SignInMails = ReturnType<typeof createSignInMails>;
 
 /** Sign-in mails. Links open a page with a button and change nothing by themselves: mail scanners open links too. */
@@ -21,10 +24,10 @@ export function createSignInMails(
 	{ serviceName: service, origin }: { serviceName: string; origin: string },
 ) {
 	return {
-		signUp(to: string, asked: Language, query: URLSearchParams) {
+		signUp(to: string, caller: MailCaller, query: URLSearchParams) {
 			const link = `${origin}/verify?${query}`;
 			mailer.send({
-				...{ to, asked, link, isByStranger: true },
+				...{ to, ...caller, link, isByStranger: true },
 				subject: { id: "Confirm your address for {service}", values: { service } },
 				paragraphs: [
 					{ id: "Open this link within 24 hours and confirm that this is your address:" },
@@ -34,10 +37,10 @@ export function createSignInMails(
 			});
 		},
 		/** For a sign-up with a known address; the page shows the same response for every address. */
-		known(to: string, asked: Language) {
+		known(to: string, caller: MailCaller) {
 			const link = `${origin}/sign-in`;
 			mailer.send({
-				...{ to, asked, link, isByStranger: true },
+				...{ to, ...caller, link, isByStranger: true },
 				subject: { id: "You already have an account at {service}", values: { service } },
 				paragraphs: [
 					{
@@ -48,10 +51,10 @@ export function createSignInMails(
 				],
 			});
 		},
-		reset(to: string, asked: Language, token: string) {
+		reset(to: string, caller: MailCaller, token: string) {
 			const link = `${origin}/reset?token=${encodeURIComponent(token)}`;
 			mailer.send({
-				...{ to, asked, link, isWayIn: true },
+				...{ to, ...caller, link, isWayIn: true },
 				subject: { id: "Set a new password for {service}", values: { service } },
 				paragraphs: [
 					{ id: "Open this link within an hour to set a new password:" },

@@ -5,9 +5,10 @@ import type { Log } from "../../base/log.ts";
 import { ADDRESS_CHARS_MAX } from "../../base/mail-address.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
+import { addressSite } from "../../keys/failed-attempts.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { SignInMails } from "./auth-mails.ts";
+import type { MailCaller, SignInMails } from "./auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./password-length.ts";
 import { NAME_CHARS_MAX } from "./person-name.ts";
 import { hashToken, newToken } from "./token.ts";
@@ -25,6 +26,9 @@ interface SignInParts {
 	readonly secret: string;
 }
 export type SignIn<Names extends keyof SignInParts> = Pick<SignInParts, Names>;
+
+/** Header that passes the client's address to the library's rate limiter; a value sent by the client is replaced. */
+export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const PATH_CHARS_MAX = 500;
 
@@ -54,6 +58,11 @@ export function assertShortTexts(body: unknown): void {
 
 export const readLanguage = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
 	requestLanguage(headers ?? new Headers());
+
+/** The caller of a request without a session, for the mails that the request causes. */
+export function readMailCaller(ctx: Pick<GenericEndpointContext, "headers">): MailCaller {
+	return { asked: readLanguage(ctx), network: addressSite(ctx.headers?.get(ADDRESS_HEADER) ?? "") };
+}
 
 /** True if `next`, the page to open after the sign-in, is a path of this site. The pages apply the same rule. */
 export const isPagePath = (next: string): boolean => /^\/(?![/\\])/.test(next) && next.length <= PATH_CHARS_MAX;

@@ -7,7 +7,7 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { checkNewPassword } from "./auth-password.ts";
-import { isPagePath, readLanguage, type SignIn, textField } from "./auth-request.ts";
+import { isPagePath, readLanguage, readMailCaller, type SignIn, textField } from "./auth-request.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { isSignInAddress } from "./sign-in-address.ts";
 import { signInError } from "./sign-in-error.ts";
@@ -43,9 +43,9 @@ export function signUpPlugin(parts: SignIn<"statements" | "mailer" | "mails" | "
 				const password = await ctx.context.password.hash(chosen);
 				const [token, browser] = [newToken(), newToken()];
 				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
-				if (isNew)
-					mails.signUp(email, readLanguage(ctx), new URLSearchParams({ token, ...(isPagePath(next) ? { next } : {}) }));
-				else mails.known(email, readLanguage(ctx));
+				const caller = readMailCaller(ctx);
+				if (isNew) mails.signUp(email, caller, new URLSearchParams({ token, ...(isPagePath(next) ? { next } : {}) }));
+				else mails.known(email, caller);
 				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_HOURS * 3600 });
 				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
 				return ctx.json({ status: true });

@@ -15,7 +15,7 @@ import { authDatabase } from "./auth-database.ts";
 import { signInGuardPlugin } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { passkeyPlugin } from "./auth-passkey.ts";
-import { isTotp, readLanguage, type SignIn } from "./auth-request.ts";
+import { ADDRESS_HEADER, isTotp, readMailCaller, type SignIn } from "./auth-request.ts";
 import { passwordResetPlugin, signUpPlugin } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
@@ -26,9 +26,6 @@ export type Auth = ReturnType<typeof createAuth>;
 interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origins" | "secret"> {
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 }
-
-/** Header that passes the client's address to the library's rate limiter; a value sent by the client is replaced. */
-export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const BASE_PATH = "/api/auth";
 const SESSION_S = 7 * 24 * 3600;
@@ -120,7 +117,7 @@ export function createAuth(
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }, request) {
-				if (user.emailVerified) parts.mails.reset(user.email, readLanguage({ headers: request?.headers }), token);
+				if (user.emailVerified) parts.mails.reset(user.email, readMailCaller({ headers: request?.headers }), token);
 			},
 		},
 		socialProviders: providers,

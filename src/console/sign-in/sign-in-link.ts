@@ -1,7 +1,8 @@
 import { cameThroughProxy, isLoopback } from "../../gateway/client-address.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { ConsoleError } from "../console-error.ts";
-import { ADDRESS_HEADER, type Auth } from "./auth.ts";
+import type { Auth } from "./auth.ts";
+import { ADDRESS_HEADER } from "./auth-request.ts";
 import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 
 /** The library's path for sign-in links, which is not served to clients. */

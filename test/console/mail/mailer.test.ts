@@ -15,12 +15,18 @@ const clock = {
 	after: (ms: number, then: () => void) => systemClock.after(ms === 3_000 || ms === 30_000 ? 20 : ms, then),
 };
 
-function mailerBefore(refusals: readonly string[]) {
+function mailerBefore(refusals: readonly string[], over: Partial<typeof clock> = {}) {
 	const server = untilEnd(startMailServer(refusals));
 	const lines: { level: string; message: string }[] = [];
 	const figures: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(JSON.parse(line)) });
-	const deps = { clock, log, statements: db.statements, figures: { mail: (what: string) => void figures.push(what) } };
+	const timed = { ...clock, ...over };
+	const deps = {
+		clock: timed,
+		log,
+		statements: db.statements,
+		figures: { mail: (what: string) => void figures.push(what) },
+	};
 	const mailer = createMailer(deps, {
 		server: { smtpUrl: server.url, from: "Service <no-reply@service.example>" },
 		demo: false,
@@ -30,7 +36,7 @@ function mailerBefore(refusals: readonly string[]) {
 		mails: server.mails,
 		lines,
 		figures,
-		send: (more: { isByStranger?: true } = {}) =>
+		send: (more: { isByStranger?: true; network?: string; to?: string } = {}) =>
 			mailer.send({ to, subject: { id: "Summary" }, paragraphs: ["Hello!"], ...more }),
 		counts: async () =>
 			(await db.sql`select count from rate_count order by started_at desc limit 2`).map(({ count }) => count),
@@ -61,10 +67,42 @@ test("a permanently refused mail is not retried; other failures get three attemp
 	expect([...final.mails, ...never.mails]).toEqual([]);
 });
 
-test("mails caused by strangers take at most half of the queue and log one line", () => {
-	const { lines, figures, send } = mailerBefore([]);
-	for (let nth = 0; nth < 200; nth += 1) send({ isByStranger: true });
-	expect([figures.length, lines.length]).toEqual([150, 1]);
-	for (let nth = 0; nth < 51; nth += 1) send();
-	expect([figures.length, lines.length]).toEqual([151, 1]);
+/** Sends mails of strangers from one network, each to another mailbox. */
+function sendMany({ send }: Pick<ReturnType<typeof mailerBefore>, "send">, network: string, count: number): void {
+	for (let nth = 0; nth < count; nth += 1)
+		send({ isByStranger: true, network, to: `${crypto.randomUUID()}@example.com` });
+}
+
+test("a network's mails take at most half of the places, and a flood logs one line", () => {
+	const mailer = mailerBefore([]);
+	const { lines, figures, send } = mailer;
+	sendMany(mailer, "flood", 200);
+	expect([figures.length, lines.length]).toEqual([175, 1]);
+	for (let nth = 0; nth < 30; nth += 1) sendMany(mailer, `network ${nth}`, 1);
+	expect([figures.length, lines.length]).toEqual([180, 1]);
+	for (let nth = 0; nth < 26; nth += 1) send();
+	expect([figures.length, lines.length]).toEqual([181, 2]);
+});
+
+test("mails that wait for a retry delay no new mail and share their places by network", async () => {
+	const pauses: (() => void)[] = [];
+	const after = (ms: number, then: () => void) => {
+		if (ms !== 3_000) return systemClock.after(ms, then);
+		pauses.push(then);
+		return () => {};
+	};
+	const mailer = mailerBefore(Array(51).fill("451 not now"), { after });
+	const { mails, figures } = mailer;
+	for (const count of [25, 50]) {
+		sendMany(mailer, "flood", 25);
+		await waitFor(() => pauses.length === count, "the mails to be refused");
+	}
+	mailer.send({ isByStranger: true, network: "honest" });
+	await waitFor(() => pauses.length === 51, "the honest mail to be refused");
+	expect(figures).toEqual(["failed"]);
+	sendMany(mailer, "flood", 1);
+	await waitFor(() => mails.length === 1, "a new mail to be sent");
+	pauses.at(-1)?.();
+	await waitFor(() => mails.length === 2, "the honest mail to be sent");
+	expect(figures).toEqual(["failed", "sent", "sent"]);
 });

@@ -1,6 +1,6 @@
 import { Fault } from "./fault.ts";
-import { IndexNames } from "./json-index-names.ts";
 import { decodedName, ELEMENTS_MIN, elementsLimit, type ListBounds, tooManyElementsFault } from "./json-list-bounds.ts";
+import { JsonParts } from "./json-parts.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
@@ -49,7 +49,7 @@ export interface RawJson {
 /** Length from which measuring a string in place is worth it: that takes 0.6 of the time of copying the string. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
-export interface JsonStructure extends Pick<IndexNames, "indexedBytes"> {
+export interface JsonStructure extends Pick<JsonParts, "parts" | "parsedBytes"> {
 	/**
 	 * The member `field` as it is written, if the text is an object and the member an array or object. Of repeated names
 	 * the last counts, as in JSON.parse. Undefined if a name with escapes might be the same name.
@@ -57,8 +57,6 @@ export interface JsonStructure extends Pick<IndexNames, "indexedBytes"> {
 	field(): RawJson | undefined;
 	/** Values as written of the outermost members with numbers that no double represents, by member name. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
-	/** Number of names, strings and values, each of which becomes an object when the text is parsed. */
-	readonly parts: number;
 }
 
 /**
@@ -92,17 +90,14 @@ function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-class Scan extends IndexNames implements JsonStructure {
+class Scan extends JsonParts implements JsonStructure {
 	readonly #field: string | undefined;
 	at = 0;
 	depth = 0;
-	names = 0;
 	#outermost = 0;
-	strings = 0;
 	lastString = 0;
 	/** Number of escaped quotes in strings so far. */
 	quotes = 0;
-	values = 0;
 	signs = 0;
 	/** Last string on the outermost level, which is the name of the next value. */
 	#nameFrom = 0;
@@ -156,10 +151,6 @@ class Scan extends IndexNames implements JsonStructure {
 	checkElements(): void {
 		this.elementsUnchecked = elementsLimit(this.name(), this.#lists);
 		if (this.elements > this.elementsUnchecked) throw tooManyElementsFault(this.name(), this.#lists);
-	}
-
-	get parts(): number {
-		return this.names + this.strings + this.values;
 	}
 
 	/** Call it after a member's name. Forgets the result for an earlier member of the same name. */
@@ -231,6 +222,7 @@ function walk(scan: Scan): boolean {
 			case 0x5b: // [
 				if (scan.depth === 1) scan.memberBegins();
 				scan.depth += 1;
+				scan.containers += 1;
 				scan.isIndexed = false;
 				if (scan.depth > scan.deepest) scan.deepest = scan.depth;
 				if (scan.depth > DEPTH_MAX) throw tooMuch(`nesting of more than ${DEPTH_MAX} levels`);

@@ -129,7 +129,7 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 			const { request, address } = connection;
 			if (request.body === null) return work(connection);
 			return withBytes(connection, from, async (body, hold) => {
-				hold.take((await checkJsonStructure(new TextDecoder().decode(body))).indexedBytes);
+				hold.take((await checkJsonStructure(new TextDecoder().decode(body))).parsedBytes);
 				const { url, method, headers, signal } = request;
 				const whole = new Request(url, { method, headers, body, signal });
 				return work({ request: whole, address, setIdleTimeout: (seconds) => connection.setIdleTimeout(seconds) });

@@ -175,7 +175,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	let sendsAway = false;
 	let drainEndMs: number | undefined;
 	const claims = createPgClaims({ statements, clock, instanceLease });
-	const running = createRunningClaims({ claims, clock, log });
+	const running = createRunningClaims({ claims, clock, log, room });
 	cleanup.add(() => running.stop());
 	const idempotency = createIdempotency({
 		...{ claims, running, admission, clock, limits: catalog.limits },

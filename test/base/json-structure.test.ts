@@ -86,29 +86,52 @@ test("the JSON structure check gives the same result in several steps and in one
 	await expect(Promise.resolve(checkJsonStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
 });
 
+const parsedBytesOf = async (text: string) => (await checkJsonStructure(text)).parsedBytes;
+
+/** Bytes of heap that the parsed text takes. */
+function grownBy(text: string): number {
+	Bun.gc(true);
+	const before = heapStats();
+	const parsed = JSON.parse(text);
+	Bun.gc(true);
+	const { heapSize, extraMemorySize } = heapStats();
+	expect(parsed).toHaveProperty("x");
+	return heapSize + extraMemorySize - before.heapSize - before.extraMemorySize;
+}
+
+test.each([
+	["arrays", "[]"],
+	["objects", '{"a":1}'],
+	["nested arrays", "[[[[]]]]"],
+	["numbers", "1"],
+])("the JSON structure check counts the memory of many %s", async (_, one) => {
+	const text = `{"x":[${Array(49_000).fill(one).join()}]}`;
+	const counted = await parsedBytesOf(text);
+	const grown = grownBy(text);
+	expect(grown).toBeGreaterThan(counted / 3);
+	expect(grown).toBeLessThan(counted + 512 * 1024);
+});
+
+test("the JSON structure check counts no memory of a chat with 50 messages", async () => {
+	const messages = Array.from({ length: 50 }, (_, nth) => ({ role: "user", content: `${nth}` }));
+	expect(await parsedBytesOf(JSON.stringify({ model: "m", messages }))).toBe(0);
+});
+
 test.each(["0", "99", "999", "1000", "99999", "4294967294", "\\u0039\\u00399"])(
 	"the JSON structure check counts the memory of objects with the name %s",
-	(name) => {
+	async (name) => {
 		const body = (count: number) => `{"x":[${Array.from({ length: count }, () => `{"${name}":1}`).join()}]}`;
-		const { indexedBytes } = checkJsonStructure(body(2_048)) as JsonStructure;
-		Bun.gc(true);
-		const before = heapStats();
-		const parsed = JSON.parse(body(2_048));
-		Bun.gc(true);
-		const { heapSize, extraMemorySize } = heapStats();
-		const grown = heapSize + extraMemorySize - before.heapSize - before.extraMemorySize;
-		expect(parsed.x).toHaveLength(2_048);
-		expect(grown).toBeLessThan(indexedBytes + 2 * 1024 * 1024);
+		expect(grownBy(body(2_048))).toBeLessThan((await parsedBytesOf(body(2_048))) + 2 * 1024 * 1024);
 		expect(() => checkJsonStructure(body(2_049))).toThrow(
 			expect.objectContaining({ code: "invalid_request", param: "x" }),
 		);
 	},
 );
 
-test("the JSON structure check counts the memory of each object with indexes once", () => {
-	const bytesOf = (text: string) => (checkJsonStructure(text) as JsonStructure).indexedBytes / 8192;
-	const bias = Array.from({ length: 1_024 }, (_, at) => `"${at}":1`).join();
-	expect(bytesOf(`{"logit_bias":{${bias}}}`)).toBe(1);
-	expect(bytesOf('{"x":{"a":{"a":{"3":1},"2":1},"1":1}}')).toBe(3);
-	expect(bytesOf('{"x":{"n1":1,"1.5":3,"-1":4,"12345678901":5,"y":"7"}}')).toBe(0);
+test("the JSON structure check counts the memory of each object with indexes once", async () => {
+	const bytesOf = async (text: string) => Math.floor((await parsedBytesOf(text)) / 8192);
+	const bias = Array.from({ length: 300 }, (_, at) => `"${at}":1`).join();
+	expect(await bytesOf(`{"logit_bias":{${bias}}}`)).toBe(1);
+	expect(await bytesOf('{"x":{"a":{"a":{"3":1},"2":1},"1":1}}')).toBe(3);
+	expect(await bytesOf('{"x":{"n1":1,"1.5":3,"-1":4,"12345678901":5,"y":"7"}}')).toBe(0);
 });

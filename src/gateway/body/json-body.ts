@@ -181,7 +181,7 @@ function structureOf(text: string, takes: ByteCounter, { field, lists }: BodyFor
 }
 
 function counted(structure: JsonStructure, takes: ByteCounter): JsonStructure {
-	if (structure.indexedBytes > 0) takes.take(structure.indexedBytes);
+	if (structure.parsedBytes > 0) takes.take(structure.parsedBytes);
 	return structure;
 }
 

@@ -1,15 +1,24 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
+import { createFairPool } from "../../base/fair-pool.ts";
 import type { Log } from "../../base/log.ts";
 import { SlotMap } from "../../base/slot-map.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import { BATCH_ROWS, deleteInBatches, type Statements } from "../../db/statements.ts";
+import type { DiskRoom } from "../../files/disk-room.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 export type RunningClaims = ReturnType<typeof createRunningClaims>;
 
 /** Maximum bytes of answers that wait to be written to Postgres. Above it answers are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * Maximum megabytes of answers that this gateway stores in an hour, and the share of one account. They limit what
+ * replaced answers take up until Postgres has vacuumed them. Above it answers are not kept.
+ */
+const STORED_MB_MAX = 4_096;
+const STORED_SHARE = 1 / 16;
+const STORED_WINDOW_MS = 3_600_000;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
 /** How long writing an outcome is retried. A claim without an outcome counts as running until its instance ends. */
@@ -21,10 +30,18 @@ const TRIED_AGAIN_MAX = 10_000;
 const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are not in Postgres yet. */
-export function createRunningClaims({ claims, clock, log }: { claims: ClaimStore; clock: Clock; log: Log }) {
+export function createRunningClaims(
+	{ claims, clock, log, room }: { claims: ClaimStore; clock: Clock; log: Log; room?: Pick<DiskRoom, "reserves"> },
+	storedBytesMax = STORED_MB_MAX * 1024 * 1024,
+) {
 	const open = new SlotMap<{ claim: IdempotencyClaim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
+	const newWindow = () => ({
+		endsAtMs: clock.monotonicMs() + STORED_WINDOW_MS,
+		stored: createFairPool({ size: () => storedBytesMax, share: () => STORED_SHARE }),
+	});
+	let window = newWindow();
 	/** Number of claims being deleted. It has its own limit, so that deletions do not block retries of outcomes. */
 	let takenBack = 0;
 	let stopped = false;
@@ -53,6 +70,15 @@ export function createRunningClaims({ claims, clock, log }: { claims: ClaimStore
 			}
 		}
 		log.warn("an idempotency key's outcome could not be written down", { request: claim.requestUuid });
+	}
+
+	/** True if an answer may be stored, which then counts. False also while the disk is at its reserve. */
+	function storesNow(accountId: string, bytes: number): boolean {
+		if (clock.monotonicMs() >= window.endsAtMs) window = newWindow();
+		if (waitingBytes + bytes > WAITING_BYTES_MAX || !window.stored.fits(accountId, bytes)) return false;
+		if (room !== undefined && room.reserves(bytes) < 1) return false;
+		window.stored.add(accountId, bytes);
+		return true;
 	}
 
 	function end(claim: IdempotencyClaim, bytes: number, statement: () => Promise<void>): void {
@@ -94,7 +120,7 @@ export function createRunningClaims({ claims, clock, log }: { claims: ClaimStore
 		},
 		/** Ends a claim with its encrypted answer. null: the answer is not kept. Idempotent. */
 		keep(claim: IdempotencyClaim, sealed: Uint8Array | null) {
-			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
+			const kept = sealed !== null && storesNow(claim.accountId, sealed.length) ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
 		/** Deletes a claim, so that a repeated request runs. */

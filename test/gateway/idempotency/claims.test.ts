@@ -107,6 +107,27 @@ test("new answers replace an account's oldest kept answers when the space is use
 	expect((await spaces()).acc_a).toBeLessThanOrEqual(1_000);
 });
 
+test("an account's answers above its share of an hour are not kept", async () => {
+	const clock = createManualClock();
+	let reserves = 2;
+	const room = { reserves: () => reserves };
+	const running = createRunningClaims({ claims, clock, log: silentLog, room }, 3_200);
+	const stored = async (id: string, accountId: string) => {
+		const claim = claimOf(id, accountId);
+		expect(await claims.claim(claim)).toEqual({ state: "new" });
+		running.begin(claim);
+		running.keep(claim, new Uint8Array(150));
+		await running.find(id)?.ended;
+		return stateOf(id, accountId);
+	};
+	expect([await stored("a1", "acc_a"), await stored("a2", "acc_a")]).toEqual(["answered", "unkept"]);
+	expect(await stored("b1", "acc_b")).toBe("answered");
+	clock.advance(3_600_000);
+	expect(await stored("a3", "acc_a")).toBe("answered");
+	reserves = 0.9;
+	expect(await stored("c1", "acc_c")).toBe("unkept");
+});
+
 test("an answer larger than the space for kept answers is not kept", async () => {
 	await put("a1", 1_001);
 	expect(await stateOf("a1")).toBe("unkept");

@@ -7,6 +7,7 @@ import {
 	type IdempotencyClaim,
 } from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createRoad, roadModel } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
@@ -137,11 +138,11 @@ test("a form of equal bytes with another declared boundary is another request", 
 
 describe("a request with an Idempotency-Key", () => {
 	/** The request handler with claims in memory. It calls `whileRead` while it reads the body. */
-	function repeatable(key = plainKey()) {
+	function repeatable(key = plainKey(), storedBytesMax?: number) {
 		const road = createRoad();
 		const { deps, clock } = road;
 		const claims = claimsInMemory();
-		const running = createRunningClaims({ claims, clock, log: silentLog });
+		const running = createRunningClaims({ claims, clock, log: silentLog }, storedBytesMax);
 		let authenticated = 0;
 		const authenticate = () => {
 			authenticated += 1;
@@ -217,6 +218,16 @@ describe("a request with an Idempotency-Key", () => {
 		expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
 	});
 
+	test("is answered but not stored above the limit, and its repetition gets 409", async () => {
+		const { road, send } = repeatable(plainKey(), 16);
+		const first = send();
+		(await road.call()).reply(2);
+		expect((await first).status).toBe(200);
+		const second = await send();
+		expect(second.status).toBe(409);
+		expect(await second.text()).toContain("its answer was not stored. It was charged USD 0.000005.");
+	});
+
 	test("gets no kept answer if its API key is revoked while the body is read", async () => {
 		const key = plainKey();
 		const { road, send } = repeatable(key);
@@ -232,7 +243,7 @@ describe("a request with an Idempotency-Key", () => {
 
 /** A store of claims in memory, without other instances. */
 function claimsInMemory(): ClaimStore {
-	const all = new Map<string, { claim: IdempotencyClaim; sealed?: Uint8Array }>();
+	const all = new Map<string, { claim: IdempotencyClaim; sealed?: Uint8Array | null }>();
 	return {
 		async claim(claim) {
 			const known = all.get(claim.id);
@@ -240,10 +251,12 @@ function claimsInMemory(): ClaimStore {
 				all.set(claim.id, { claim });
 				return { state: "new" };
 			}
+			if (known.sealed === null)
+				return { state: "unkept", requestUuid: known.claim.requestUuid, charged: nanoUsd(5_000) };
 			return known.sealed === undefined ? { state: "running" } : { state: "answered", sealed: known.sealed };
 		},
 		async keep(claim, sealed) {
-			if (sealed !== null) all.set(claim.id, { claim, sealed });
+			all.set(claim.id, { claim, sealed });
 		},
 		release: async ({ id }) => void all.delete(id),
 	};

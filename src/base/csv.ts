@@ -1,4 +1,16 @@
+import { mapInTurns } from "./time-slice.ts";
+
 type Rows = readonly (readonly (string | number | boolean | null)[])[];
+
+/** Lets the CSV files that are created at the same time take turns. */
+export interface CsvTurns {
+	/** Registers an open file, which `end` breaks off. Returns an idempotent function that frees its place. */
+	open(end: (why: Error) => void): () => void;
+	/** Reads and formats the next rows, possibly after waiting. A slow reader holds no turn. */
+	run<Part>(work: () => Promise<Part>): Promise<Part>;
+}
+
+const AT_ONCE: CsvTurns = { open: () => () => {}, run: (work) => work() };
 
 /**
  * Streams a CSV file as fast as its reader takes it. Rejects if the first rows cannot be read, so that the response can
@@ -9,17 +21,33 @@ export async function csvResponse(
 	head: readonly string[],
 	/** Returns the next rows; undefined at the end. */
 	next: () => Promise<Rows | undefined>,
+	turns: CsvTurns = AT_ONCE,
 ): Promise<Response> {
 	const encoder = new TextEncoder();
 	let first: Rows | undefined = [head, ...((await next()) ?? [])];
+	async function nextBytes(): Promise<Uint8Array | undefined> {
+		const rows = first ?? (await next());
+		first = undefined;
+		return rows && encoder.encode((await mapInTurns(rows, csvLine)).join(""));
+	}
+	let leave = () => {};
 	const stream = new ReadableStream<Uint8Array>({
-		async pull(controller) {
-			// An error here aborts the connection, so that a partial file does not look complete.
-			const rows = first ?? (await next());
-			first = undefined;
-			if (rows === undefined) controller.close();
-			else controller.enqueue(encoder.encode(rows.map(csvLine).join("")));
+		start(controller) {
+			leave = turns.open((why) => controller.error(why));
 		},
+		async pull(controller) {
+			try {
+				const bytes = await turns.run(nextBytes);
+				if (bytes !== undefined) return controller.enqueue(bytes);
+				leave();
+				controller.close();
+			} catch (error) {
+				leave();
+				// Aborts the connection, so that a partial file does not look complete.
+				throw error;
+			}
+		},
+		cancel: () => leave(),
 	});
 	return new Response(stream, {
 		headers: { "content-type": "text/csv; charset=utf-8", "content-disposition": `attachment; filename="${fileName}"` },

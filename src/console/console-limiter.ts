@@ -3,7 +3,8 @@ import { availableParallelism } from "node:os";
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { CounterMap } from "../base/counter-map.ts";
-import { createFairQueue } from "../base/fair-pool.ts";
+import type { CsvTurns } from "../base/csv.ts";
+import { createFairPool, createFairQueue } from "../base/fair-pool.ts";
 import { checkJsonStructure } from "../base/json-structure.ts";
 import { type BodyHold, createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
@@ -34,6 +35,15 @@ const ELSEWHERE_PLACES = 16;
  * one thread per processor, at least two. One stays free for other work, such as signatures of session cookies.
  */
 const HASHES = { ...READS, places: Math.max(1, availableParallelism() - 1), ownMax: 1 };
+
+/**
+ * Limits of open CSV files. They take turns to read and format rows, which needs half of the connections to the
+ * database. A slow reader has no turn, but one of the places; if they are full, the largest owner's oldest file ends.
+ */
+export const CSV_FILES_MAX = 64;
+const CSV_FILES_SHARE = 1 / 8;
+export const CSV_FILE_MS_MAX = 15 * 60_000;
+export const CSV_TURNS = { ...READS, places: 1, ownMax: 1, waitMsMax: 30_000 };
 
 /** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */
 const CHANGES = [
@@ -66,6 +76,8 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 		elsewhere: createFairQueue({ clock }, { ...SIGN_INS, places: ELSEWHERE_PLACES }),
 	};
 	const hashes = createFairQueue({ clock }, HASHES);
+	const csvTurns = createFairQueue({ clock }, CSV_TURNS);
+	const csvFiles = createFairPool({ size: () => CSV_FILES_MAX, share: () => CSV_FILES_SHARE, allYield: true });
 	/** Owner of the sign-in request that runs. */
 	const signingIn = new AsyncLocalStorage<string>();
 	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));
@@ -102,6 +114,25 @@ export function createConsoleLimiter({ clock }: { clock: Clock }) {
 			assert(owner !== undefined, "passwords are hashed for requests of the sign-in only");
 			return hashes.run(owner, work);
 		},
+
+		/** Turns of an owner's CSV files. Opening one: faults `rate_limit_exceeded`, `overloaded`. */
+		csvTurns: (owner: string): CsvTurns => ({
+			open(end) {
+				const openedMs = clock.monotonicMs();
+				const giveUp = (why: Error) => {
+					leave();
+					end(why);
+				};
+				const freePlace = csvFiles.enter(owner, { pace: () => openedMs, giveUp });
+				const cancel = clock.after(CSV_FILE_MS_MAX, () => giveUp(consoleIsBusy()));
+				const leave = () => {
+					cancel();
+					freePlace();
+				};
+				return leave;
+			},
+			run: (work) => csvTurns.run(owner, work),
+		}),
 
 		change(owner: string): void {
 			const nowMs = clock.monotonicMs();

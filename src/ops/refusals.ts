@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { createFairPool } from "../base/fair-pool.ts";
 import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
 import type { Statements } from "../db/statements.ts";
@@ -27,9 +28,13 @@ export interface Refusal {
 
 /** Rows per minute, key and code. Further refusals are counted in `repeats` of the last row. */
 export const ROWS_PER_MINUTE_MAX = 10;
+/** Rows per minute and account; beyond it, only the first row of each code in the minute. */
+export const ACCOUNT_ROWS_PER_MINUTE_MAX = 60;
 /** Maximum number of rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Maximum tracked pairs of key and code. If there are more, all are dropped and their minutes start again. */
+/** Largest fraction of them of one account. */
+const WAITING_SHARE = 1 / 4;
+/** Maximum tracked accounts, and pairs with a code. If there are more, all are dropped and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
 /** Longest stored texts of clients. */
@@ -45,33 +50,47 @@ function createRefusalRows({ clock }: { clock: Clock }) {
 	const minutes = new Map<string, { readonly sinceMs: number; readonly rows: number; readonly last: RefusalRow }>();
 	/** Rows to insert or update. The writer removes them once Postgres has stored them. */
 	const waiting = new Map<string, RefusalRow>();
+	const room = createFairPool({ size: () => WAITING_MAX, share: () => WAITING_SHARE });
 
 	function put(row: RefusalRow): boolean {
-		if (waiting.size >= WAITING_MAX && !waiting.has(row.id)) return false;
+		if (waiting.has(row.id)) return true;
+		if (!room.fits(row.account, 1)) return false;
+		room.add(row.account, 1);
 		waiting.set(row.id, row);
 		return true;
+	}
+
+	function remove(row: RefusalRow): void {
+		if (waiting.delete(row.id)) room.giveBack(row.account);
 	}
 
 	/** Adds a refusal. Returns false if there is no room. */
 	function take(refusal: Refusal): boolean {
 		const nowMs = clock.monotonicMs();
-		const name = `${refusal.keyId} ${refusal.code}`;
-		const known = minutes.get(name);
-		const minute = known !== undefined && nowMs - known.sinceMs < MINUTE_MS ? known : undefined;
-		if (minute?.rows === ROWS_PER_MINUTE_MAX) {
-			if (!put(minute.last)) return false;
-			minute.last.repeats += 1;
-			minute.last.repeated = refusal.atMs;
+		const { keyId, accountId, code } = refusal;
+		const names = [`${keyId} ${code}`, `${accountId} ${code}`, accountId];
+		const found = names.map((name) => {
+			const known = minutes.get(name);
+			return known !== undefined && nowMs - known.sinceMs < MINUTE_MS ? known : undefined;
+		});
+		const [ofKey, ofCode, ofAccount] = found;
+		const isFull = ofKey?.rows === ROWS_PER_MINUTE_MAX || (ofAccount?.rows ?? 0) >= ACCOUNT_ROWS_PER_MINUTE_MAX;
+		const last = isFull ? (ofKey ?? ofCode)?.last : undefined;
+		if (last !== undefined) {
+			if (!put(last)) return false;
+			last.repeats += 1;
+			last.repeated = refusal.atMs;
 			return true;
 		}
 		const row = rowOf(refusal);
 		if (!put(row)) return false;
 		if (minutes.size >= MINUTES_MAX) minutes.clear();
-		minutes.set(name, { sinceMs: minute?.sinceMs ?? nowMs, rows: (minute?.rows ?? 0) + 1, last: row });
+		for (const [at, name] of names.entries())
+			minutes.set(name, { sinceMs: found[at]?.sinceMs ?? nowMs, rows: (found[at]?.rows ?? 0) + 1, last: row });
 		return true;
 	}
 
-	return { take, waiting };
+	return { take, waiting, remove };
 }
 
 function rowOf(refusal: Refusal) {
@@ -123,7 +142,7 @@ export type Refusals = ReturnType<typeof createRefusals>;
  * Refusals above a limit are counted and dropped.
  */
 export function createRefusals({ statements, clock, log }: { statements: Statements; clock: Clock; log: Log }) {
-	const { take, waiting } = createRefusalRows({ clock });
+	const { take, waiting, remove } = createRefusalRows({ clock });
 	let dropped = 0;
 	let droppedSaid = 0;
 	let away = false;
@@ -161,12 +180,12 @@ export function createRefusals({ statements, clock, log }: { statements: Stateme
 				// Dropped, because Postgres would refuse these rows forever, and they would block other rows.
 				log.error("the request log rejects refused requests", { rows: rows.length, error });
 				dropped += rows.length;
-				for (const row of rows) waiting.delete(row.id);
+				for (const row of rows) remove(row);
 				continue;
 			}
 			away = false;
 			// A row whose `repeats` grew during the write stays, and is written again a second later.
-			for (const [at, row] of rows.entries()) if (row.repeats === sent[at]?.repeats) waiting.delete(row.id);
+			for (const [at, row] of rows.entries()) if (row.repeats === sent[at]?.repeats) remove(row);
 		}
 	}
 

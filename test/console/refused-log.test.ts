@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { deleteRefusals } from "../../src/console/log/refused-log.ts";
+import { deleteRefusals, refusedPage } from "../../src/console/log/refused-log.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
@@ -168,4 +169,26 @@ test("refused requests are deleted from the log after 30 days, not earlier", asy
 	const rows = await service.db.sql`
 		select count(*)::int as n, count(*) filter (where account_id = 'acc_old')::int as kept from refused_request`;
 	expect(rows[0]).toEqual({ n: before - 2_500, kept: 10 });
+});
+
+test("pages of refused requests read no rows of other accounts by the index for deletion", async () => {
+	await service.db.sql`
+		insert into refused_request (request_id, account_id, key_id, endpoint, code, status, message, refused_at)
+		select gen_random_uuid(), 'acc_' || n % 8, 'key_' || n % 8, 'chat', 'overloaded', 429, 'x', now() - n * interval '1 s'
+		from generate_series(1, 20000) n`;
+	await service.db.sql`analyze refused_request`;
+	const plans: string[] = [];
+	const explain = async (strings: TemplateStringsArray) => {
+		const text = strings.reduce((before, next, at) => `${before}$${at}${next}`);
+		plans.push(JSON.stringify([...(await service.db.sql.unsafe(`explain (generic_plan) ${text}`))]));
+		return [];
+	};
+	const statements = Object.assign(explain, { end: async () => {} }) as Statements;
+	const filter = { fromMs: null, toMs: null, model: null, keyId: null, projectId: null };
+	await refusedPage(statements, "acc_1", filter, { asked: 50, after: null });
+	await deleteRefusals(statements, 30);
+	const [page, deletion] = plans;
+	expect(page).toContain("Index Scan Backward using refused_request_account");
+	expect(page).not.toContain("refused_request_refused");
+	expect(deletion).toContain("refused_request_refused");
 });

@@ -3,7 +3,13 @@ import { newUuid } from "../../src/base/id.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { createRefusals, type Refusal, ROWS_PER_MINUTE_MAX, WAITING_MAX } from "../../src/ops/refusals.ts";
+import {
+	ACCOUNT_ROWS_PER_MINUTE_MAX,
+	createRefusals,
+	type Refusal,
+	ROWS_PER_MINUTE_MAX,
+	WAITING_MAX,
+} from "../../src/ops/refusals.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -129,6 +135,42 @@ test("repeated refusals become a few rows per minute, the last with a count", as
 	await refusals.stop();
 });
 
+test("an account with many keys writes a limited number of refusal rows per minute", async () => {
+	const { refusals, clock, written } = setUp();
+	const send = (code: string) => {
+		for (let nth = 0; nth < 500; nth++) refusals.record(refusal(`key_many_${nth}`, { accountId: "acc_many", code }));
+	};
+	send("insufficient_quota");
+	send("model_not_found");
+	expect(refusals.waiting()).toBe(ACCOUNT_ROWS_PER_MINUTE_MAX + 1);
+	await written();
+	const counts = () => db.sql`
+		select code, count(*)::int as rows, sum(1 + repeats)::int as refused from refused_request
+		where account_id = 'acc_many' group by code order by code`;
+	expect([...(await counts())]).toEqual([
+		{ code: "insufficient_quota", rows: ACCOUNT_ROWS_PER_MINUTE_MAX, refused: 500 },
+		{ code: "model_not_found", rows: 1, refused: 500 },
+	]);
+	clock.advance(60_000);
+	send("model_not_found");
+	await written();
+	expect((await counts())[1]).toMatchObject({ rows: 1 + ACCOUNT_ROWS_PER_MINUTE_MAX, refused: 1_000 });
+	await refusals.stop();
+});
+
+test("refusals of one account that wait for Postgres leave room for other accounts", async () => {
+	const { refusals, clock, set } = setUp();
+	set("hanging");
+	for (let minute = 0; minute < 50; minute++) {
+		for (let nth = 0; nth < 100; nth++) refusals.record(refusal(`key_${nth}`, { accountId: "acc_waiting" }));
+		clock.advance(60_000);
+	}
+	expect(refusals.waiting()).toBe(WAITING_MAX / 4);
+	const before = refusals.dropped();
+	refusals.record(refusal("key_other", { accountId: "acc_other" }));
+	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX / 4 + 1, before]);
+});
+
 test("a refused request that arrives while its row is written is not lost", async () => {
 	const { refusals, clock, written } = setUp();
 	for (let sent = 0; sent < ROWS_PER_MINUTE_MAX; sent++) refusals.record(refusal("key_meanwhile"));
@@ -147,7 +189,8 @@ test("refusals wait for Postgres up to a limit; further ones are only counted", 
 	const { refusals, clock, logged, set } = setUp();
 	set("refusing");
 	const send = (count: number, from: number) => {
-		for (let sent = 0; sent < count; sent++) refusals.record(refusal(`key_away_${from + sent}`));
+		for (let sent = 0; sent < count; sent++)
+			refusals.record(refusal(`key_away_${from + sent}`, { accountId: `acc_${from + sent}` }));
 	};
 	send(WAITING_MAX + 300, 0);
 	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 300]);
@@ -174,7 +217,7 @@ test("a Postgres that never answers to refusal rows delays no request", () => {
 	const { refusals, clock, asked, set } = setUp();
 	set("hanging");
 	for (let second = 0; second < 100; second++) {
-		refusals.record(refusal(`key_hang_${second}`));
+		refusals.record(refusal(`key_hang_${second}`, { accountId: `acc_${second}` }));
 		clock.advance(1_000);
 	}
 	expect(asked()).toBe(1);

@@ -1,5 +1,6 @@
 import { billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
-import { csvResponse } from "../../base/csv.ts";
+import { type CsvTurns, csvResponse } from "../../base/csv.ts";
+import { mapInTurns } from "../../base/time-slice.ts";
 import { findRateCard } from "../../billing/price-agreements.ts";
 import type { Statements } from "../../db/statements.ts";
 import { costNanoUsd, formatUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -114,7 +115,8 @@ function quantitiesOf(row: UsageRow): Quantities {
 	};
 }
 
-const PAGE_ROWS = 2_000;
+/** Rows of the CSV file that are read in one turn. */
+const PAGE_ROWS = 500;
 const ROWS_MAX = 1_000_000;
 type Cell = string | number | boolean | null;
 /** Columns of the CSV file. New columns go to the end, because programs read the file by position. */
@@ -149,16 +151,21 @@ const isRefused = (row: LogRow) => row.statusClass === "refused";
 const usd = (amount: NanoUsd | undefined) => (amount === undefined ? null : formatUsd(amount));
 
 /** Streams the log as CSV, newest first. Reads the next rows while earlier ones are sent. */
-export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
+export function logCsv(
+	{ statements, turns }: { statements: Statements; turns: CsvTurns },
+	accountId: string,
+	filter: LogFilter,
+): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;
 	let ended = false;
-	return csvResponse("requests.csv", Object.keys(COLUMNS), async () => {
+	const next = async () => {
 		if (ended) return undefined;
 		const rows = await logPage(statements, accountId, filter, { asked: Math.min(PAGE_ROWS, left), after });
 		left -= rows.length;
 		after = rows.at(-1)?.cursor ?? null;
 		ended = rows.length < PAGE_ROWS || left <= 0;
-		return rows.map((row) => Object.values(COLUMNS).map((cell) => cell(row)));
-	});
+		return mapInTurns(rows, (row) => Object.values(COLUMNS).map((cell) => cell(row)));
+	};
+	return csvResponse("requests.csv", Object.keys(COLUMNS), next, turns);
 }

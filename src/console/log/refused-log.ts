@@ -17,7 +17,7 @@ export interface RefusedRow {
 	readonly endpoint: string;
 	readonly code: string;
 	readonly status: number;
-	/** Further refusals of the key with the same code in this minute; they have no rows. */
+	/** Further refusals of the account with the same code in this minute; they have no rows. */
 	readonly repeats: number;
 	readonly repeatedAtMs: number | null;
 	readonly shortage: (CreditShortage & { readonly limit: "account" | "project" | "key" }) | null;
@@ -132,8 +132,8 @@ export function deleteRefusals(statements: Statements, days: number): Promise<nu
 	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`
 			with old as (
-				select request_id from refused_request where refused_at < now() - make_interval(days => ${days}::integer)
-				order by refused_at limit ${BATCH_ROWS} for update skip locked
+				select request_id from refused_request where refused_at at time zone 'UTC' < now() at time zone 'UTC' - make_interval(days => ${days}::integer)
+				order by refused_at at time zone 'UTC' limit ${BATCH_ROWS} for update skip locked
 			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
 			select count(*)::integer as rows from gone`;
 		return row?.rows ?? 0;

@@ -1,5 +1,6 @@
 import { type Static, t } from "elysia";
-import { csvResponse } from "../../base/csv.ts";
+import { type CsvTurns, csvResponse } from "../../base/csv.ts";
+import { mapInTurns } from "../../base/time-slice.ts";
 import { pageFrom } from "../../db/page.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { accountRoutes, PAGE_QUERY, type Parts } from "../console-deps.ts";
@@ -44,8 +45,8 @@ const logQuery = t.Object({
 
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
 
-export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
-	const { statements, clock } = parts;
+export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions" | "limiter">) {
+	const { statements, clock, limiter } = parts;
 	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {
 		const { group = "model", status = null } = query;
 		return { ...narrowedBy(query), ...parseRange(query, clock.wallMs()), group, status };
@@ -59,7 +60,12 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		)
 		.get(
 			"/usage.csv",
-			async ({ member, query }) => usageCsv(await usageSeries(statements, member.accountId, filterOf(query))),
+			async ({ member, query }) =>
+				usageCsv(
+					await usageSeries(statements, member.accountId, filterOf(query)),
+					"usage",
+					limiter.csvTurns(member.accountId),
+				),
 			{ query: usageQuery },
 		)
 		.get(
@@ -72,9 +78,12 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 				),
 			{ query: logQuery },
 		)
-		.get("/requests.csv", ({ member, query }) => logCsv(statements, member.accountId, logFilter(query)), {
-			query: logQuery,
-		})
+		.get(
+			"/requests.csv",
+			({ member: { accountId }, query }) =>
+				logCsv({ statements, turns: limiter.csvTurns(accountId) }, accountId, logFilter(query)),
+			{ query: logQuery },
+		)
 		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id));
 }
 
@@ -94,7 +103,7 @@ function logFilter(query: Static<typeof logQuery>): LogFilter {
 	return { ...narrowedBy(query), fromMs, toMs, status: status ?? null, batchId: batch ?? null };
 }
 
-export function usageCsv(series: UsageSeries, name = "usage"): Promise<Response> {
+export function usageCsv(series: UsageSeries, name: string, turns?: CsvTurns): Promise<Response> {
 	const labels = new Map(series.groups.map(({ id, label }) => [id, label]));
 	let done = false;
 	return csvResponse(
@@ -103,7 +112,7 @@ export function usageCsv(series: UsageSeries, name = "usage"): Promise<Response>
 		async () => {
 			if (done) return undefined;
 			done = true;
-			return series.points.map((point) => [
+			return mapInTurns(series.points, (point) => [
 				new Date(point.atMs).toISOString(),
 				point.group,
 				labels.get(point.group) ?? point.group,
@@ -113,5 +122,6 @@ export function usageCsv(series: UsageSeries, name = "usage"): Promise<Response>
 				formatUsd(point.costNanoUsd),
 			]);
 		},
+		turns,
 	);
 }

@@ -1114,7 +1114,7 @@ CREATE INDEX "refused_request_account" ON "refused_request" USING btree ("accoun
 CREATE INDEX "refused_request_key" ON "refused_request" USING btree ("key_id","refused_at","request_id");--> statement-breakpoint
 CREATE INDEX "refused_request_model" ON "refused_request" USING btree ("account_id","model","refused_at","request_id");--> statement-breakpoint
 CREATE INDEX "refused_request_project" ON "refused_request" USING btree ("project_id","refused_at","request_id") WHERE "refused_request"."project_id" is not null;--> statement-breakpoint
-CREATE INDEX "refused_request_refused" ON "refused_request" USING btree ("refused_at");
+CREATE INDEX "refused_request_refused" ON "refused_request" USING btree (("refused_at" at time zone 'UTC'));
 --> statement-breakpoint
 -- All following statements are written by hand: drizzle-kit has no storage parameters, views, functions and triggers.
 

@@ -154,7 +154,7 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 							[t("Cost")]: t("Not charged"),
 							[t("Repeated")]:
 								row.repeats > 0 &&
-								rich("{count} more with this key and code until {repeated}, not listed", {
+								rich("{count} more with this code until {repeated}, not listed", {
 									count: formatCount(row.repeats),
 									repeated: <Timestamp atMs={row.repeatedAtMs} form="log" />,
 								}),

@@ -110,10 +110,11 @@ export function createProcessorTurns() {
 					lines.delete(node);
 					resolve();
 				};
+				// Returns the time, so that the owner goes behind the others.
 				const go = () => {
 					chargeRefused(owner, ms);
 					leave();
-					return undefined;
+					return ms;
 				};
 				const node = lines.add({ owner, go });
 				signal?.addEventListener("abort", leave, { once: true });

@@ -70,7 +70,7 @@ export const waitForRequestTurn = (owner: string, signal: AbortSignal): Promise<
 const UNPAID_MS = 1 / 8;
 const unpaidTurns = createProcessorTurns();
 
-/** Charges a request that costs nothing to its account or network. Resolves when it may be answered. */
+/** Charges a request that costs nothing to its owner. Resolves when it may be answered; undefined if at once. */
 export const chargeUnpaidRequest = (owner: string, signal: AbortSignal, ms = UNPAID_MS): Promise<void> | undefined =>
 	unpaidTurns.refused(owner, ms, signal);
 

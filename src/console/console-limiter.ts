@@ -36,13 +36,11 @@ const ELSEWHERE_PLACES = 16;
  */
 const HASHES = { ...READS, places: Math.max(1, availableParallelism() - 1), ownMax: 1 };
 
-/**
- * Limits of open CSV files. They take turns to read and format rows, which needs half of the connections to the
- * database. A slow reader has no turn, but one of the places; if they are full, the largest owner's oldest file ends.
- */
+/** Open CSV files, also those of slow readers. If the places are full, the largest owner's oldest file ends. */
 export const CSV_FILES_MAX = 64;
 const CSV_FILES_SHARE = 1 / 8;
 export const CSV_FILE_MS_MAX = 15 * 60_000;
+/** Turns to read and format rows. One at once, because it takes half of the connections to the database. */
 export const CSV_TURNS = { ...READS, places: 1, ownMax: 1, waitMsMax: 30_000 };
 
 /** Changes per account, or per person without an account. Playground chats write no rows and are exempt. */

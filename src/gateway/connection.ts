@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
 import { createLongRunWatch } from "../base/moments.ts";
+import { chargeUnpaidRequest } from "../base/time-slice.ts";
 
 export interface Connection {
 	readonly request: Request;
@@ -34,7 +35,7 @@ export const BODY_TIMEOUT_S = 64;
 
 /** The runtime receives up to this many bytes of a body before it is read. It cannot be told to receive fewer. */
 export const UNREAD_BYTES_MAX = 1024 * 1024;
-/** Bodies up to this size fit into the buffers that each connection has. */
+/** A declared body up to this size counts as memory once it was received, a larger one from its beginning. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 
 /** Bytes of a body that the runtime may receive while its request waits; 0 if its declared length is small. */
@@ -43,6 +44,13 @@ export function unreadBytes({ headers }: Request): number {
 	const declared = Number.parseInt(headers.get("content-length") ?? "0", 10);
 	return declared > SMALL_BODY_BYTES ? Math.min(declared, UNREAD_BYTES_MAX) : 0;
 }
+
+/** True if the body was read whole, or dropped by its reader, which then keeps the lock. */
+export const isReadWhole = ({ bodyUsed, body }: Request): boolean => bodyUsed && body?.locked === true;
+
+/** Waits for the turn of a request that costs nothing; not with a large body, which would fill memory in that time. */
+export const unpaidTurn = (owner: string, request: Request, ms?: number): Promise<void> | undefined =>
+	unreadBytes(request) > 0 ? undefined : chargeUnpaidRequest(owner, request.signal, ms);
 
 export type SilentConnections = ReturnType<typeof createSilentConnections>;
 

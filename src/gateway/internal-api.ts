@@ -8,7 +8,7 @@ import type { Keyring } from "../keys/keyring.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "./connection.ts";
 import { errorResponse } from "./error-body.ts";
-import { addRoutes, createApiRoutes, type EndpointDeps } from "./routes.ts";
+import { addRoutes, createApiRoutes, createOpenEndpoint, type EndpointDeps } from "./routes.ts";
 import { loadKey } from "./serve/authenticate.ts";
 
 /**
@@ -40,6 +40,7 @@ export function createInternalApi(
 	const app = new Elysia({ handler: { standardHostname: false } });
 	addRoutes(
 		app,
+		createOpenEndpoint(connectionOf),
 		createApiRoutes({ ...deps, connectionOf }, async (connection) => {
 			const key = await loadKey(keyring, digestOf(connection), clock);
 			trySetIdleTimeout(connection, IDLE_TIMEOUT_S);

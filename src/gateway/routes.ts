@@ -1,7 +1,6 @@
 import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
-import { chargeUnpaidRequest } from "../base/time-slice.ts";
 import type { Batches } from "../batch/batches.ts";
 import { visibleCatalog } from "../catalog/visibility.ts";
 import type { Statements } from "../db/statements.ts";
@@ -10,7 +9,7 @@ import { addressNetwork } from "../keys/failed-attempts.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
-import { type Connection, unreadBytes } from "./connection.ts";
+import { type Connection, unpaidTurn } from "./connection.ts";
 import { errorResponse, toFault } from "./error-body.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
 import { INFERENCE_ENDPOINTS } from "./inference.ts";
@@ -42,12 +41,22 @@ const DOCUMENT_MS = 2;
 const BARE = { parse: "none" } as const;
 
 /** Handlers get the bare Request and return a complete Response, which no Elysia hook changes. Adds 405 answers. */
-export function addRoutes(app: Elysia, routes: Routes): void {
+export function addRoutes(app: Elysia, open: ReturnType<typeof createOpenEndpoint>, routes: Routes): void {
 	for (const [path, methods] of Object.entries(routes)) {
 		for (const [method, answer] of Object.entries(methods))
 			app.route(method, path, ({ request }) => answer(request), BARE);
-		app.all(path, () => wrongMethod(Object.keys(methods).join(", ")), BARE);
+		const refuse = open(() => wrongMethod(Object.keys(methods).join(", ")));
+		app.all(path, refuse, BARE);
 	}
+}
+
+/** Endpoints that need no key. Networks take turns. `ms`: processor time of an answer, if it takes much. */
+export function createOpenEndpoint(connectionOf: (request: Request) => Connection) {
+	return (answer: (request: Request) => Response, ms?: number) =>
+		async ({ request }: { request: Request }): Promise<Response> => {
+			await unpaidTurn(addressNetwork(connectionOf(request).address), request, ms);
+			return answer(request);
+		};
 }
 
 export function createGateway(deps: EndpointDeps) {
@@ -60,8 +69,9 @@ export function createGateway(deps: EndpointDeps) {
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	const documentHeaders = { "content-type": "application/json", "x-content-type-options": "nosniff" };
 	const app = new Elysia({ name: "gateway", handler: { standardHostname: false } });
-	addRoutes(app, createApiRoutes(deps, serve.authenticate));
-	addRoutes(app, {
+	const open = createOpenEndpoint(connectionOf);
+	addRoutes(app, open, createApiRoutes(deps, serve.authenticate));
+	addRoutes(app, open, {
 		"/v1/key": { GET: unmetered(({ key }) => keyAnswer(statements, clock, key), "reads") },
 		"/v1/credits": { GET: unmetered(({ key }) => creditsAnswer(statements, key.accountId), "reads") },
 		"/v1/usage": { GET: unmetered(usageSums, "reads") },
@@ -73,14 +83,6 @@ export function createGateway(deps: EndpointDeps) {
 			GET: unmetered(({ key, url }) => findModelEntry(visible(key), modelIdOf(url), key, connected(key)), "reads"),
 		},
 	});
-	const open = (answer: (request: Request) => Response, ms?: number) => {
-		return async ({ request }: { request: Request }) => {
-			const { address } = connectionOf(request);
-			// A large body would fill memory while its request waits.
-			if (unreadBytes(request) === 0) await chargeUnpaidRequest(addressNetwork(address), request.signal, ms);
-			return answer(request);
-		};
-	};
 	const openapi = () =>
 		new Response(document, { headers: { ...documentHeaders, "x-request-id": newRequestId().requestId } });
 	return app

@@ -1,9 +1,8 @@
 import type { Admission } from "../admission/admission.ts";
 import { newRequestId } from "../base/id.ts";
-import { chargeUnpaidRequest } from "../base/time-slice.ts";
 import type { KeyUse } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import { type Connection, unreadBytes } from "./connection.ts";
+import { type Connection, unpaidTurn } from "./connection.ts";
 import { errorResponse, toFault } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
@@ -22,6 +21,7 @@ type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (re
 
 export function createUnmeteredEndpoint(
 	deps: Pick<ServeDeps, "authenticate" | "telemetry"> & {
+		clients: Pick<ServeDeps["clients"], "bodyMemory">;
 		admission: Pick<Admission, "checkOpen">;
 		connectionOf(request: Request): Connection;
 	},
@@ -32,10 +32,9 @@ export function createUnmeteredEndpoint(
 		const connection = deps.connectionOf(request);
 		try {
 			const known = deps.authenticate(connection, use);
-			const key = known instanceof Promise ? await known : known;
+			const key = known instanceof Promise ? await deps.clients.bodyMemory.untilKnown(known, connection) : known;
 			account = key.accountId;
-			// A large body would fill memory while its request waits.
-			if (unreadBytes(request) === 0) await chargeUnpaidRequest(account, request.signal);
+			await unpaidTurn(account, request);
 			// A call that changes something needs an instance that still receives revocations of keys.
 			const checkOpen = () => {
 				if (use !== "reads") deps.admission.checkOpen();

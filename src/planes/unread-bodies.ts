@@ -1,6 +1,6 @@
 import { createFairPool } from "../base/fair-pool.ts";
 import { chargeRefusedBody, chargeRefusedWork, nextTurn } from "../base/time-slice.ts";
-import { type Connection, unreadBytes } from "../gateway/connection.ts";
+import { type Connection, isReadWhole, unreadBytes } from "../gateway/connection.ts";
 import { addressNetwork } from "../keys/failed-attempts.ts";
 
 type Answer = Response | Promise<Response>;
@@ -65,10 +65,9 @@ export function createUnreadBodies(connectionOf: (request: Request) => Connectio
 
 	async function endedAnswer(request: Request, answer: Answer): Promise<Response> {
 		const response = await answer;
-		// A reader keeps the lock of a body that it has read whole.
-		const isLocked = request.bodyUsed && request.body?.locked;
-		if (isLocked && response.status !== 408) return response;
-		const rest = isLocked ? false : receiveRest(connectionOf(request));
+		const isRead = isReadWhole(request);
+		if (isRead && response.status !== 408) return response;
+		const rest = isRead ? false : receiveRest(connectionOf(request));
 		// Closing a connection in the turn that accepted it would let new ones come for as long as clients reconnect.
 		await nextTurn();
 		const isWhole = await Promise.race([rest, undefined]);

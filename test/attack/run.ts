@@ -38,9 +38,8 @@ writeFileSync(
 A normal customer sends requests, first alone and then while attackers use up a resource. *Refused*: the customer's
 refused requests. *Alone* and *attacked*: the 99th percentile of the time of its requests in milliseconds. *Loop*: the
 same percentile of the attacked process's processor time during these requests. *Memory*: the most that the attacked
-process used, in MB. An attack is *fair* if no request is
-refused in any of three tries, and if in the best try the processor time is below five times that of alone, or below a
-floor under which a busy machine shows only noise.
+process used, in MB. An attack is *fair* if no request is refused in any of three tries, and if in the best try the
+processor time is below five times that of alone, or below a floor under which a busy machine shows only noise.
 
 | resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | memory | fair |
 |---|---|--:|--:|--:|--:|--:|--:|--:|---|

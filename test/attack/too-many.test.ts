@@ -80,6 +80,7 @@ test.each([
 	["/v1/chat/completions", "wrong", 900, 401],
 	["/v1/chat/completions", "poor", 900, 400],
 	["/v1/nothing", "wrong", 900, 404],
+	["/v1/completions", "poor", 900, 405],
 	["/status", "wrong", 900, 200],
 	["/openapi.json", "wrong", 60, 200],
 ])("requests for %s with a %s key wait beyond a limit, and delay no customer", async (path, kind, count, expected) => {

@@ -100,6 +100,16 @@ test("an owner's refusals above the limit wait in the turn queue for later windo
 	expect(performance.now() - begunMs).toBeGreaterThan(450);
 });
 
+test("the turn queue answers refusals of many owners in turn", async () => {
+	const turns = createProcessorTurns();
+	const order: string[] = [];
+	const refuse = (owner: string) => turns.refused(owner, 1 / 8)?.then(() => order.push(owner));
+	const all = ["a", "b", "c"].flatMap((owner) => Array.from({ length: 250 }, () => refuse(owner)));
+	all.push(refuse("d"));
+	await Promise.all(all);
+	expect(order.indexOf("d")).toBeLessThan(8);
+});
+
 test("the turn queue runs a refused owner's work at once if the clock is set back", async () => {
 	const ahead = performance.now() + 3_600_000;
 	const clock = spyOn(performance, "now").mockReturnValue(ahead);

@@ -2,12 +2,13 @@ import { createFairPool, type EvictableHolder, type FairPool } from "../../base/
 import { Fault } from "../../base/fault.ts";
 import { chargeRefusedBody } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { UNREAD_BYTES_MAX } from "../connection.ts";
+import { addressNetwork } from "../../keys/failed-attempts.ts";
+import { type Connection, UNREAD_BYTES_MAX, unreadBytes } from "../connection.ts";
 import type { ByteCounter } from "./bytes-body.ts";
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
-/** Bodies up to this size are not counted, because they fit into a connection's own buffers. */
+/** Bodies up to this size are not counted, because they need little more than their request itself. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
 /**
@@ -29,7 +30,23 @@ export function createBodyMemory(deps: {
 		full: () =>
 			new Fault("overloaded", "The service is receiving too much data. Please try again.", { retryAfterS: 1 }),
 	});
-	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
+	const hold = (owner: string) => new BodyHold(pool, owner);
+	return {
+		hold,
+		bytes: pool.all,
+		/** Waits for a key. Until then its account is unknown, so an unread body counts for the client's network. */
+		async untilKnown<Key>(key: Promise<Key>, { address, request }: Connection): Promise<Key> {
+			const held = hold(addressNetwork(address));
+			// The memory may refuse the body before the key is found.
+			key.catch(() => {});
+			try {
+				held.take(0, unreadBytes(request));
+				return await key;
+			} finally {
+				held.release();
+			}
+		},
+	};
 }
 
 /** Memory of a request's body from its first bytes until the answer. A class, because closures take more memory. */
@@ -39,7 +56,7 @@ export class BodyHold implements ByteCounter, EvictableHolder {
 	#seen = 0;
 	#held = 0;
 	#beganMs = 0;
-	/** Bytes that this body should hold; more than `#held` if they were refused. */
+	/** Bytes that this body asked for; more than `#held` if the pool refused them. */
 	#most = 0;
 	#end: ((why: Fault) => void) | undefined;
 	#slot = -1;

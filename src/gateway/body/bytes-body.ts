@@ -85,7 +85,7 @@ export async function readPieces(
 		let bytes = 0;
 		let short = 0;
 		for (let tookMs = PIECE_MS; ; ) {
-			// The first piece is already in the runtime's memory, where no limit counts it.
+			// The first piece is already in the runtime's memory.
 			if (tookMs > 0 && bytes > 0) await waitForTurn(takes.owner, tookMs, true);
 			const { done, value } = await from.read();
 			if (done || isOver) return pieces;

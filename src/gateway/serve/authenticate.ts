@@ -1,5 +1,4 @@
 import type { Clock } from "../../base/clock.ts";
-import { chargeUnpaidRequest } from "../../base/time-slice.ts";
 import { checkKey, type KeyUse } from "../../keys/access.ts";
 import { invalidApiKey, readBearerSecret } from "../../keys/bearer.ts";
 import { addressNetwork, type FailedAttempts } from "../../keys/failed-attempts.ts";
@@ -7,7 +6,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { DigestFunction, KeyDigest } from "../../keys/secret.ts";
-import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, unreadBytes } from "../connection.ts";
+import { ANONYMOUS_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, unpaidTurn } from "../connection.ts";
 
 /** Returns a request's key; a promise if the key is not in memory, or is refused. */
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
@@ -49,9 +48,9 @@ export function createAuthenticate(
 		}
 	}
 
-	/** Rejects when the client may send its next request. At once if its body is large, which would fill memory. */
+	/** Rejects when the client may send its next request. */
 	async function refused({ address, request }: Connection, error: unknown): Promise<never> {
-		if (unreadBytes(request) === 0) await chargeUnpaidRequest(addressNetwork(address), request.signal);
+		await unpaidTurn(addressNetwork(address), request);
 		throw error;
 	}
 

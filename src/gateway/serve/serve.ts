@@ -1,12 +1,10 @@
-import { chargeUnpaidRequest, mayStartRequest, waitForRequestTurn } from "../../base/time-slice.ts";
+import { mayStartRequest, waitForRequestTurn } from "../../base/time-slice.ts";
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
-import { addressNetwork } from "../../keys/failed-attempts.ts";
-import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { CountedReply } from "../../upstream/call/unary.ts";
-import type { BodyHold, BodyMemory } from "../body/body-memory.ts";
-import { type Connection, unreadBytes } from "../connection.ts";
+import type { BodyHold } from "../body/body-memory.ts";
+import { type Connection, isReadWhole, unpaidTurn, unreadBytes } from "../connection.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 import { setRateHeaders } from "../headers.ts";
 import { type ClaimedRequest, IDEMPOTENCY_HEADER } from "../idempotency/idempotency.ts";
@@ -42,7 +40,7 @@ export async function serveRequest<
 	let claimed: ClaimedRequest | undefined;
 	try {
 		const known = (authenticate ?? deps.authenticate)(connection);
-		const key = known instanceof Promise ? await lookedUp(known, deps.clients.bodyMemory, connection) : known;
+		const key = known instanceof Promise ? await deps.clients.bodyMemory.untilKnown(known, connection) : known;
 		context.key = key;
 
 		const { line, request } = connection;
@@ -99,27 +97,12 @@ export async function serveRequest<
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 
-/** Waits for a key. Until then its account is unknown, so the memory of the body counts for the client's network. */
-async function lookedUp(key: Promise<KeyEntry>, memory: BodyMemory, { address, request }: Connection) {
-	const held = memory.hold(addressNetwork(address));
-	try {
-		held.take(0, unreadBytes(request));
-		return await key;
-	} catch (error) {
-		key.catch(() => {});
-		throw error;
-	} finally {
-		held.release();
-	}
-}
-
 /** Resolves in the turn in which the client may send its next request: at once if its connection ends. */
-async function waitToRefuse({ connection, key }: RequestContext, held: BodyHold | undefined): Promise<void> {
+async function waitToRefuse({ connection, key }: RequestContext, held?: BodyHold): Promise<void> {
 	const { request, line } = connection;
-	const isUnread = unreadBytes(request) > 0 && (!request.bodyUsed || request.body?.locked === false);
-	if (isUnread) held?.release();
+	if (unreadBytes(request) > 0 && !isReadWhole(request)) held?.release();
 	else if (key !== undefined && line === undefined)
-		await (held?.refused(request.signal) ?? chargeUnpaidRequest(key.accountId, request.signal));
+		await (held?.refused(request.signal) ?? unpaidTurn(key.accountId, request));
 }
 
 /** A separate function: a closure in `serveRequest` would keep its variables alive for every request. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { mayStartRequest } from "../../../src/base/time-slice.ts";
 import type { Model, ModelKind } from "../../../src/catalog/model.ts";
 import type { Connection } from "../../../src/gateway/connection.ts";
 import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
@@ -58,6 +59,18 @@ describe("every endpoint of the gateway", () => {
 		});
 		expect(road.refused).toMatchObject([{ keyId: road.key.id, endpoint: endpoint.name, model: null }]);
 	});
+});
+
+test.each([
+	["a key that is looked up", () => new Promise<KeyEntry>(() => {})],
+	["its turn", undefined],
+])("a large body counts as memory while its request waits for %s", async (_, authenticate) => {
+	const road = createRoad();
+	while (mayStartRequest("another account"));
+	const { connection } = fakeRequest({});
+	connection.request.headers.set("content-length", "9000000");
+	void CHAT.answer(road.deps, connection, authenticate);
+	expect(road.deps.clients.bodyMemory.bytes()).toBe(1024 * 1024);
 });
 
 describe("a key that may not be used", () => {
